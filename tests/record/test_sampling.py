@@ -31,14 +31,15 @@ def clock(request):
     return request.param
 
 
-def samples(archive):
-    """Return the paths of the samples, as the official library reads them, and the time of all events."""
+def samples(archive, generator="CPU time"):
+    """Return the paths of the samples of a clock, or of page faults, as the official library reads them."""
     otf2 = pytest.importorskip("otf2")
     paths, times = Counter(), []
     with otf2.reader.open(str(archive / "traces.otf2")) as trace:
         for _, event in trace.events:
             times.append(event.time)
-            if isinstance(event, otf2.events.CallingContextSample):
+            is_sample = isinstance(event, otf2.events.CallingContextSample)
+            if is_sample and event.interrupt_generator.name == generator:
                 context, names = event.calling_context, []
                 while context is not None:
                     names.append(context.region.name)
@@ -69,8 +70,19 @@ def test_shares_are_those_of_the_program(program, clock, tmp_path):
     if shutil.which("otf2-print"):
         command = ["otf2-print", tmp_path / "out/traces.otf2"]
         printed = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert printed.stdout.count("CALLING_CONTEXT_SAMPLE") == total
+        assert printed.stdout.count('Interrupt Generator: "CPU time"') == total
         assert " ENTER " not in printed.stdout
+
+
+def test_page_faults_are_in_the_function_that_has_them(program, tmp_path):
+    done = record([program, "faults", "300"], tmp_path, "--sample")
+    assert done.returncode == 0, done.stderr
+    faults = samples(tmp_path / "out", "page faults")
+    if not faults and samples(tmp_path / "out").total():
+        pytest.skip("perf is not allowed")
+    # One in 500, or fewer if they come often.
+    assert faults.total() > 4, faults
+    assert faults["main/faults/fill"] / faults.total() > 0.9, faults
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -19,6 +19,7 @@ use whywait_otf2::records::{
 use crate::clocks::Clocks;
 use crate::cores::ranges;
 use crate::expand::{Model, Regions};
+use crate::format::FAULTS;
 use crate::functions::{FUNCTIONS, Function};
 use crate::openmp;
 use crate::paths::Functions;
@@ -208,14 +209,19 @@ impl Catalog {
         }
     }
 
-    /// Defines what interrupts threads for samples: each period once. Returns how it is numbered.
-    pub(crate) fn sampling(&mut self, periods: &BTreeSet<u64>) -> BTreeMap<u64, u32> {
+    /// Defines what interrupts threads for samples: each period of the clock once, and after these page faults. Returns how periods are numbered.
+    pub(crate) fn sampling(&mut self, periods: &BTreeSet<u64>, has_faults: bool) -> BTreeMap<u64, u32> {
         let (name, interrupt_generator_mode) = (self.strings.id("CPU time"), InterruptGeneratorMode::TIME);
         let (base, exponent) = (Base::DECIMAL, -9);
         let numbered = periods.iter().copied().zip(0..);
         let numbered: BTreeMap<u64, u32> = numbered.collect();
         for (period, id) in &numbered {
             let (id, period) = (*id, *period);
+            self.add(InterruptGenerator { id, name, interrupt_generator_mode, base, exponent, period });
+        }
+        if has_faults {
+            let (id, name) = (numbered.len() as u32, self.strings.id("page faults"));
+            let (interrupt_generator_mode, exponent, period) = (InterruptGeneratorMode::COUNT, 0, FAULTS);
             self.add(InterruptGenerator { id, name, interrupt_generator_mode, base, exponent, period });
         }
         let (name, value_type) = (self.strings.id("address"), Type::STRING);

@@ -498,6 +498,9 @@ pub struct Text {
     pub bytes: [u8; TEXT],
 }
 
+/// Page faults from one sample of these to the next, on average, unless there are very many.
+pub const FAULTS: u64 = 500;
+
 /// Flags of a [`Sample`].
 pub mod sample {
     /// The thread was in a recorded call, whose path is that of the sample. Only the address was taken.
@@ -508,6 +511,8 @@ pub mod sample {
     pub const OWN_STACK: u8 = 1 << 2;
     /// It came late, because signals were blocked.
     pub const LATE: u8 = 1 << 3;
+    /// It came with a page fault of the program, one of [`FAULTS`](super::FAULTS) on average.
+    pub const FAULT: u8 = 1 << 4;
 }
 
 /// Number of values in [`Counters`].

@@ -70,6 +70,8 @@ pub(crate) struct Sampled {
     pub(crate) samples: u64,
     /// CPU time from the first to the last, in ns.
     pub(crate) cpu: u64,
+    /// Samples of page faults, which are no samples of time.
+    pub(crate) faults: u64,
     pub(crate) incomplete: u64,
     pub(crate) late: u64,
     pub(crate) lost: u64,
@@ -137,8 +139,12 @@ impl Sampled {
     }
 
     fn add(&mut self, sample: &Sample, first: u64) {
-        self.samples += 1;
-        self.cpu = sample.cpu.saturating_sub(first);
+        if sample.is(sample::FAULT) {
+            self.faults += 1;
+        } else {
+            self.samples += 1;
+            self.cpu = sample.cpu.saturating_sub(first);
+        }
         self.lost += u64::from(sample.lost);
         self.late += u64::from(sample.is(sample::LATE));
         if sample.is(sample::INSIDE) {
@@ -232,8 +238,8 @@ pub(crate) struct Symbolized {
     pub(crate) spots: BTreeMap<u64, (String, u32)>,
     /// Those paths that do not begin where the thread does.
     pub(crate) partial: FxHashSet<u32>,
-    /// What interrupted the thread, in the archive.
-    pub(crate) generator: u32,
+    /// What interrupted the thread, in the archive: the clock, and page faults.
+    pub(crate) generators: [u32; 2],
     pub(crate) slots: u64,
 }
 

@@ -75,11 +75,13 @@ impl Sampling {
             return None;
         }
         let periods: BTreeSet<u64> = self.files.iter().map(|(.., sampled)| sampled.period).collect();
-        let generators = catalog.sampling(&periods);
+        let has_faults = self.files.iter().any(|(.., sampled)| sampled.faults > 0);
+        let generators = catalog.sampling(&periods, has_faults);
         for (rank, thread, sampled) in &self.files {
             catalog.sampled(location(*rank, *thread), mechanism(sampled.is_perf));
             if let Some(symbolized) = self.ranks.get_mut(rank).and_then(|threads| threads.get_mut(thread)) {
-                symbolized.generator = generators.get(&sampled.period).copied().unwrap_or(0);
+                let clock = generators.get(&sampled.period).copied().unwrap_or(0);
+                symbolized.generators = [clock, generators.len() as u32];
                 for (text, id) in symbolized.spots.values_mut() {
                     *id = catalog.strings.id(text);
                 }
@@ -103,11 +105,14 @@ impl Sampling {
             sum(|sampled| sampled.samples.saturating_sub(1)) as f64 / (sum(|sampled| sampled.cpu).max(1) as f64 / 1e9);
         let (lost, late, incomplete) =
             (sum(|sampled| sampled.lost), sum(|sampled| sampled.late), sum(|sampled| sampled.incomplete));
+        let faults = match sum(|sampled| sampled.faults) {
+            0 => String::new(),
+            faults => format!(", {faults} of page faults"),
+        };
         (!used.is_empty()).then(|| {
+            let (used, samples) = (used.join(" and "), self.samples);
             format!(
-                "{}, {rate:.1} a second of CPU time; {} samples, {incomplete} incomplete, {late} late, {lost} lost",
-                used.join(" and "),
-                self.samples
+                "{used}, {rate:.1} a second of CPU time; {samples} samples{faults}, {incomplete} incomplete, {late} late, {lost} lost"
             )
         })
     }

@@ -424,7 +424,8 @@ impl<'a> Thread<'a> {
             } else {
                 samples.context(&sample, &mut contexts, (base, !constructs.is_empty(), around), regions)
             };
-            let event = (context != UNDEFINED).then(|| contexts.sample(context, line, samples.symbols.generator));
+            let generator = samples.symbols.generators[usize::from(sample.is(format::sample::FAULT))];
+            let event = (context != UNDEFINED).then(|| contexts.sample(context, line, generator));
             out.contexts = Some(contexts);
             // What was in none of the program's functions has no context.
             let Some(event) = event else { continue };

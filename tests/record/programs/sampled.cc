@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/wait.h>
@@ -249,12 +250,28 @@ static void shares(double seconds) {
     printf("%lu\n", x % 2);
 }
 
+// Page faults in one function, none in the other.
+__attribute__((noinline)) static void fill() {
+    const size_t length = 8 << 20;
+    char *memory = static_cast<char *>(mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    madvise(memory, length, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < length; at += 4096) memory[at] = 1;
+    munmap(memory, length);
+}
+static void faults(double seconds) {
+    for (double end = now(CLOCK_THREAD_CPUTIME_ID) + seconds; now(CLOCK_THREAD_CPUTIME_ID) < end;) {
+        fill();
+        work(0.005);
+    }
+}
+
 int main(int count, char **words) {
     const char *part = count > 1 ? words[1] : "";
     double seconds = count > 2 ? atof(words[2]) / 1000 : 0.3;
     int threads_allowed;
     MPI_Init_thread(&count, &words, MPI_THREAD_MULTIPLE, &threads_allowed);
     if (!strcmp(part, "shares")) shares(seconds);
+    if (!strcmp(part, "faults")) faults(seconds);
     if (!strcmp(part, "frames")) down(9, seconds);
     if (!strcmp(part, "sleeps")) sleeps(seconds);
     if (!strcmp(part, "children")) children(seconds);

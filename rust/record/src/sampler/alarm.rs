@@ -1,4 +1,4 @@
-//! Clocks of the CPU time of one thread that interrupt it once, until they are set again.
+//! Clocks of the CPU time of one thread that interrupt it once, until they are set again; and, as such a clock, its page faults.
 //!
 //! A clock of real time would end calls such as `nanosleep` and `poll` early, which are never restarted. These two do not: a thread that sleeps uses
 //! no CPU time, perf's clock of user code raises no signal in the kernel, and the kernel's timer raises its own on the way back to user code.
@@ -31,19 +31,25 @@ const PERIOD: usize = 0x4008_2404;
 const ID: usize = 0x8008_2407;
 
 impl Alarm {
+    /// An alarm of this thread for its page faults in user code, which is stopped; its period is a number of these.
+    pub(super) fn faults(signal: c_int) -> Result<Self> {
+        const PAGE_FAULTS: u64 = 2;
+        Self::perf(signal, PAGE_FAULTS)
+    }
+
     /// A clock of this thread that raises a signal, of perf if that is allowed. `value` comes with the signal of a timer. Both are stopped.
     pub(super) fn new(signal: c_int, value: usize, tick: u64, timers: bool) -> Result<Self> {
-        match Self::perf(signal) {
+        const TASK_CLOCK: u64 = 1;
+        match Self::perf(signal, TASK_CLOCK) {
             Err(_) if timers => Self::timer(signal, value, tick),
             made => made,
         }
     }
 
-    fn perf(signal: c_int) -> Result<Self> {
+    fn perf(signal: c_int, event: u64) -> Result<Self> {
         // struct perf_event_attr, of the first version that all kernels know.
         const SIZE: u64 = 64;
         const SOFTWARE: u64 = 1;
-        const TASK_CLOCK: u64 = 1;
         const DISABLED: u64 = 1;
         const EXCLUDE_KERNEL: u64 = 1 << 5;
         const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -52,7 +58,7 @@ impl Alarm {
         // The period is set whenever the event is.
         let period = 1_000_000_000;
         let flags = DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
-        let attributes = [SOFTWARE | SIZE << 32, TASK_CLOCK, period, 0, 0, flags, wakeups, 0];
+        let attributes = [SOFTWARE | SIZE << 32, event, period, 0, 0, flags, wakeups, 0];
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: it writes to the structure only.
         unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };

@@ -7,7 +7,7 @@ use super::kernel;
 use super::store::Store;
 use super::walk::{Place, Walker};
 use crate::clock::now;
-use crate::format::{Mechanism, Sample, sample};
+use crate::format::{FAULTS, Mechanism, Sample, sample};
 use crate::thread::{self, Doing, Thread};
 use crate::{modules, process};
 use std::arch::naked_asm;
@@ -40,8 +40,8 @@ pub(super) struct State {
     pub(super) owner: AtomicUsize,
     /// What the recorder has of the thread; null before its first call.
     pub(super) calls: AtomicPtr<Thread>,
-    /// The descriptor of its event of perf; negative if there is none.
-    pub(super) file: AtomicI32,
+    /// The descriptors of its events of perf, the clock and page faults; negative if there are none.
+    pub(super) files: [AtomicI32; 2],
     /// Where the thread's stack begins and ends; 0 until it is known.
     pub(super) stack: [AtomicUsize; 2],
     /// Where the handler's stack ends.
@@ -53,14 +53,43 @@ pub(super) struct State {
 pub(super) struct Own {
     pub(super) walker: Walker,
     pub(super) alarm: Option<Alarm>,
+    pub(super) faults: Option<Alarm>,
     pub(super) store: Option<Store>,
     /// Makes periods uneven: they must not follow those of the program.
     pub(super) random: u64,
     /// Mean CPU time from one sample to the next, in ns.
     pub(super) period: u64,
-    /// CPU time at the last sample, as far as the clock counts it.
-    pub(super) last: u64,
+    /// CPU time at the last sample, as far as the clock counts it, and when the next is due.
+    last: u64,
+    due: u64,
+    /// Page faults from one sample of these to the next, CPU time at the last, and how many faults the thread has had when the next is due.
+    fault_period: u64,
+    last_fault: u64,
+    faults_due: u64,
 }
+
+impl Own {
+    pub(super) fn new(walker: Walker) -> Self {
+        Self {
+            walker,
+            alarm: None,
+            faults: None,
+            store: None,
+            random: 1,
+            period: 0,
+            last: 0,
+            due: 0,
+            fault_period: FAULTS,
+            last_fault: 0,
+            faults_due: 0,
+        }
+    }
+}
+
+/// A clock is set again if it is late by so many periods. What the kernel says of time in it is not exact.
+const OVERDUE: u64 = 4;
+/// Samples of page faults are not to come more often than in so many ns.
+const OFTEN: u64 = 5_000_000;
 
 // SAFETY: `own` is used as said there; the helper uses only its store and clock, which are shared.
 unsafe impl Sync for State {}
@@ -109,8 +138,9 @@ pub(super) fn numbered(number: usize) -> Option<&'static State> {
 pub(super) fn knows_file(file: c_int, number: usize) -> bool {
     let place = &FILES[file as usize % STATES];
     let is_other = numbered((place.load(Ordering::Relaxed) as usize).wrapping_sub(1)).is_some_and(|state| {
-        let other = state.file.load(Ordering::Relaxed);
-        other >= 0 && other != file && other as usize % STATES == file as usize % STATES
+        let others = state.files.each_ref().map(|other| other.load(Ordering::Relaxed));
+        let clashes = |other: &c_int| *other != file && *other as usize % STATES == file as usize % STATES;
+        others.iter().any(|other| *other >= 0 && clashes(other))
     });
     if !is_other {
         place.store(number as u32 + 1, Ordering::Release);
@@ -118,26 +148,28 @@ pub(super) fn knows_file(file: c_int, number: usize) -> bool {
     !is_other
 }
 
-/// The state of the thread that a signal is for, if a clock of the recorder sent it.
+/// The state of the thread that a signal is for, if a clock of the recorder sent it, and whether it is that of page faults.
 ///
 /// # Safety
 /// The information must be the kernel's.
-unsafe fn state_of(info: *const libc::siginfo_t) -> Option<&'static State> {
+unsafe fn state_of(info: *const libc::siginfo_t) -> Option<(&'static State, bool)> {
     // Both kinds of signals have their word at the same place: a timer its value, perf its descriptor.
     const WORD: usize = 3;
     // SAFETY: so the caller says.
     let (code, word) = unsafe { ((*info).si_code, info.cast::<usize>().add(WORD).read()) };
     let state = match code {
-        libc::SI_TIMER if word & !0xffff_ffff == MARK => numbered(word & 0xffff_ffff),
+        libc::SI_TIMER if word & !0xffff_ffff == MARK => numbered(word & 0xffff_ffff).map(|state| (state, false)),
         POLL_FIRST..=POLL_LAST => {
             let file = word as u32;
             let number = FILES[file as usize % STATES].load(Ordering::Acquire);
-            numbered((number as usize).wrapping_sub(1))
-                .filter(|state| state.file.load(Ordering::Relaxed) == file.cast_signed())
+            numbered((number as usize).wrapping_sub(1)).and_then(|state| {
+                let is_of = |known: &AtomicI32| known.load(Ordering::Relaxed) == file.cast_signed();
+                state.files.iter().position(is_of).map(|event| (state, event == 1))
+            })
         }
         _ => None,
     };
-    state.filter(|state| state.owner.load(Ordering::Relaxed) == kernel::own_thread())
+    state.filter(|(state, _)| state.owner.load(Ordering::Relaxed) == kernel::own_thread())
 }
 
 // Of siginfo.h: why a descriptor sends a signal.
@@ -151,15 +183,15 @@ pub(super) unsafe extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, con
     }
     // SAFETY: the kernel passes both, and the state has a stack that nobody uses.
     unsafe {
-        if let Some(state) = state_of(info) {
-            on_stack(state, context.cast(), state.own_stack);
+        if let Some((state, is_fault)) = state_of(info) {
+            on_stack(state, context.cast(), state.own_stack, is_fault);
         }
     }
 }
 
 /// Calls [`take`] on another stack.
 #[unsafe(naked)]
-unsafe extern "C" fn on_stack(state: &State, context: *const libc::ucontext_t, stack: usize) {
+unsafe extern "C" fn on_stack(state: &State, context: *const libc::ucontext_t, stack: usize, is_fault: bool) {
     naked_asm!(
         ".cfi_startproc",
         "push rbp",
@@ -179,18 +211,26 @@ unsafe extern "C" fn on_stack(state: &State, context: *const libc::ucontext_t, s
 }
 
 /// Takes a sample, and sets the clock for the next.
-unsafe extern "C" fn take(state: &State, context: *const libc::ucontext_t) {
+unsafe extern "C" fn take(state: &State, context: *const libc::ucontext_t, _: usize, is_fault: bool) {
     let Some(plan) = PLAN.get() else { return };
     // SAFETY: the thread's handler uses it, which does not come twice; the kernel stored the context.
     let (own, place) = unsafe { (&mut *state.own.get(), Place::of(&*context)) };
-    if process::is_recording() && !process::is_switched_off() && !plan.own.contains(&place.address) {
-        own.sample(state, place);
+    if !process::is_recording() {
+        return;
     }
-    if let Some(alarm) = &own.alarm
-        && process::is_recording()
-    {
-        alarm.set(uneven(&mut own.random, own.period));
+    let reading = own.read();
+    if !process::is_switched_off() && !plan.own.contains(&place.address) {
+        own.sample(state, place, is_fault, &reading);
     }
+    own.set(is_fault, &reading);
+}
+
+/// What the kernel says of the thread at a sample.
+struct Reading {
+    cpu: u64,
+    usage: kernel::Usage,
+    /// CPU time as far as the clock counts it.
+    counted: u64,
 }
 
 /// A period of three to five quarters of the mean.
@@ -217,7 +257,47 @@ impl State {
 }
 
 impl Own {
-    fn sample(&mut self, state: &State, place: Place) {
+    /// Sets the clock that has interrupted the thread for the next time, and also the other one if its signal must have been lost: while signals are
+    /// blocked, of two only one is kept.
+    fn set(&mut self, is_fault: bool, reading: &Reading) {
+        let (cpu, faults) = (reading.counted, reading.usage.faults[0]);
+        if is_fault {
+            // A program that faults all the time is sampled less often.
+            if cpu.saturating_sub(self.last_fault) < OFTEN {
+                self.fault_period = self.fault_period.saturating_mul(2);
+            }
+            self.last_fault = cpu;
+        }
+        if !is_fault || cpu > self.due.saturating_add(OVERDUE * self.period) {
+            let period = uneven(&mut self.random, self.period);
+            self.due = cpu + period;
+            self.alarm.iter().for_each(|alarm| alarm.set(period));
+        }
+        if is_fault || faults > self.faults_due.saturating_add(OVERDUE.saturating_mul(self.fault_period)) {
+            let period = uneven(&mut self.random, self.fault_period);
+            self.faults_due = faults + period;
+            self.faults.iter().for_each(|alarm| alarm.set(period));
+        }
+    }
+
+    /// Sets both clocks for the first time.
+    pub(super) fn begin(&mut self) {
+        self.fault_period = FAULTS;
+        (self.due, self.faults_due) = (0, 0);
+        let reading = self.read();
+        (self.last, self.last_fault) = (reading.counted, 0);
+        self.set(false, &reading);
+    }
+
+    fn read(&self) -> Reading {
+        let (cpu, usage) = (kernel::cpu_time(), kernel::usage());
+        let is_of_perf = self.store.as_ref().is_some_and(|store| store.mechanism == Mechanism::Perf);
+        // The clock of perf stands still in the kernel.
+        let in_kernel = if is_of_perf { usage.system * 1000 } else { 0 };
+        Reading { cpu, usage, counted: cpu.saturating_sub(in_kernel) }
+    }
+
+    fn sample(&mut self, state: &State, place: Place, is_fault: bool, reading: &Reading) {
         let time = now();
         let Self { walker, store, last, period, .. } = self;
         let Some(store) = store else { return };
@@ -229,7 +309,7 @@ impl Own {
         if doing == Doing::Apart || !unsafe { store.has_room() } {
             return;
         }
-        let (cpu, usage) = (kernel::cpu_time(), kernel::usage());
+        let Reading { cpu, usage, counted } = *reading;
         let (function, (node, mut flags)) = match doing {
             Doing::Call(function) => {
                 walker.added_count = 0;
@@ -238,13 +318,12 @@ impl Own {
             // SAFETY: this is the thread's handler, and there is room.
             _ => (0, unsafe { walker.walk(place, &stack, store) }),
         };
-        // The clock of perf stands still in the kernel.
-        let in_kernel = if store.mechanism == Mechanism::Perf { usage.system * 1000 } else { 0 };
-        let counted = cpu.saturating_sub(in_kernel);
-        if counted.saturating_sub(*last) > 3 * *period {
-            flags |= sample::LATE;
+        if is_fault {
+            flags |= sample::FAULT;
+        } else {
+            flags |= if counted.saturating_sub(*last) > 3 * *period { sample::LATE } else { 0 };
+            *last = counted;
         }
-        *last = counted;
         let sample = Sample {
             head: 0,
             time,

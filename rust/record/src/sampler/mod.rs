@@ -10,7 +10,6 @@ mod python;
 mod store;
 mod walk;
 
-use crate::clock::of_thread;
 use crate::fault::Uncancelled;
 use crate::format::{Entry, Mechanism, NONE};
 use crate::spool::{self, Payload, Stop};
@@ -166,7 +165,7 @@ fn start(plan: &'static Plan) -> Result<(), String> {
     let started = own.start(plan, number, state);
     if started.is_err() {
         state.owner.store(0, Ordering::Release);
-        own.alarm = None;
+        (own.alarm, own.faults) = (None, None);
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(number);
     }
     started
@@ -187,14 +186,13 @@ fn new_state() -> Result<State, String> {
         // SAFETY: within the mapping.
         unsafe { (page as *mut u8).write_volatile(0) };
     }
-    let own = Own { walker, alarm: None, store: None, random: 0, period: 0, last: 0 };
     Ok(State {
         owner: AtomicUsize::new(0),
         calls: AtomicPtr::new(ptr::null_mut()),
-        file: AtomicI32::new(-1),
+        files: [const { AtomicI32::new(-1) }; 2],
         stack: [const { AtomicUsize::new(0) }; 2],
         own_stack: end,
-        own: UnsafeCell::new(own),
+        own: UnsafeCell::new(Own::new(walker)),
     })
 }
 
@@ -230,12 +228,16 @@ impl Own {
         let is_main = unsafe { libc::getpid() == libc::gettid() };
         let looks = is_main || !STARTED.swap(true, Ordering::Relaxed);
         state.set_stack(&if looks { stack::of_thread() } else { 0..0 });
-        self.last = of_thread();
         self.random = now_as_seed(number);
         state.calls.store(calls, Ordering::Relaxed);
         use_stack(state);
-        state.file.store(alarm.file().unwrap_or(-1), Ordering::Relaxed);
-        let alarm = self.alarm.insert(alarm);
+        // Time in the kernel has no samples of perf's clock: page faults have some of their own.
+        let faults = alarm.file().and_then(|_| Alarm::faults(plan.signal).ok());
+        self.faults = faults.filter(|faults| faults.file().is_some_and(|file| handler::knows_file(file, number)));
+        for (place, alarm) in state.files.iter().zip([Some(&alarm), self.faults.as_ref()]) {
+            place.store(alarm.and_then(Alarm::file).unwrap_or(-1), Ordering::Relaxed);
+        }
+        self.alarm = Some(alarm);
         state.owner.store(kernel::own_thread(), Ordering::Release);
         NUMBER.with(|place| place.set(number + 1));
         if let Some(key) = KEY.get() {
@@ -244,7 +246,7 @@ impl Own {
         }
         // Threads may inherit that everything is blocked.
         kernel::block(plan.signal, false);
-        alarm.set(handler::uneven(&mut self.random, self.period));
+        self.begin();
         if !looks {
             helper::hurry();
         }
@@ -300,10 +302,10 @@ unsafe extern "C" fn thread_ends(number: *mut c_void) {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the handler does not come any more, and the helper looks at states while it has the lock.
     let own = unsafe { &mut *state.own.get() };
-    if let Some(alarm) = own.alarm.take() {
+    for alarm in [own.alarm.take(), own.faults.take()].into_iter().flatten() {
         alarm.stop();
     }
-    state.file.store(-1, Ordering::Relaxed);
+    state.files.iter().for_each(|file| file.store(-1, Ordering::Relaxed));
     // SAFETY: structures on the stack, of which the first is filled in.
     unsafe {
         let mut present: libc::stack_t = std::mem::zeroed();
@@ -367,9 +369,8 @@ fn end(why: &str) {
         let _free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         for state in handler::all().filter(|state| state.owner.load(Ordering::Acquire) != 0) {
             // SAFETY: clocks stay while the lock is held, and any thread may stop them.
-            if let Some(alarm) = unsafe { &(*state.own.get()).alarm } {
-                alarm.stop();
-            }
+            let own = unsafe { &*state.own.get() };
+            own.alarm.iter().chain(&own.faults).for_each(Alarm::stop);
         }
         refuse(NONE, &format!("from then on: {why}"));
     }
