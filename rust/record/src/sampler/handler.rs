@@ -62,10 +62,12 @@ pub(super) struct Own {
     /// CPU time at the last sample, as far as the clock counts it, and when the next is due.
     last: u64,
     due: u64,
-    /// Page faults from one sample of these to the next, CPU time at the last, and how many faults the thread has had when the next is due.
+    /// Page faults from one sample of these to the next, and how many the thread has had when the next is due.
     fault_period: u64,
-    last_fault: u64,
     faults_due: u64,
+    /// How many samples of page faults there were since some CPU time.
+    recent: u64,
+    recent_faults: u32,
 }
 
 impl Own {
@@ -80,16 +82,18 @@ impl Own {
             last: 0,
             due: 0,
             fault_period: FAULTS,
-            last_fault: 0,
             faults_due: 0,
+            recent: 0,
+            recent_faults: 0,
         }
     }
 }
 
 /// A clock is set again if it is late by so many periods. What the kernel says of time in it is not exact.
 const OVERDUE: u64 = 4;
-/// Samples of page faults are not to come more often than in so many ns.
-const OFTEN: u64 = 5_000_000;
+/// More samples of page faults than this in so many ns are too many.
+const MANY: u32 = 20;
+const RECENT: u64 = 100_000_000;
 
 // SAFETY: `own` is used as said there; the helper uses only its store and clock, which are shared.
 unsafe impl Sync for State {}
@@ -262,11 +266,14 @@ impl Own {
     fn set(&mut self, is_fault: bool, reading: &Reading) {
         let (cpu, faults) = (reading.counted, reading.usage.faults[0]);
         if is_fault {
-            // A program that faults all the time is sampled less often.
-            if cpu.saturating_sub(self.last_fault) < OFTEN {
+            self.recent_faults += 1;
+            if cpu.saturating_sub(self.recent) > RECENT {
+                (self.recent, self.recent_faults) = (cpu, 0);
+            } else if self.recent_faults >= MANY {
+                // A program that faults all the time is sampled less often.
                 self.fault_period = self.fault_period.saturating_mul(2);
+                (self.recent, self.recent_faults) = (cpu, 0);
             }
-            self.last_fault = cpu;
         }
         if !is_fault || cpu > self.due.saturating_add(OVERDUE * self.period) {
             let period = uneven(&mut self.random, self.period);
@@ -285,7 +292,7 @@ impl Own {
         self.fault_period = FAULTS;
         (self.due, self.faults_due) = (0, 0);
         let reading = self.read();
-        (self.last, self.last_fault) = (reading.counted, 0);
+        (self.last, self.recent, self.recent_faults) = (reading.counted, 0, 0);
         self.set(false, &reading);
     }
 
