@@ -12,6 +12,7 @@
 //! the loader: an allocator may call a hook with its own lock held. So functions of the C library are found without the loader ([`system`]).
 
 #![allow(clippy::doc_markdown, reason = "MPI's own names are prose here")]
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the sampler uses it, which is not there"))]
 
 mod abi;
 mod callers;

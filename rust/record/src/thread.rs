@@ -135,7 +135,6 @@ pub(crate) fn next_number() -> u32 {
 
 /// What a thread does that a signal interrupts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "it is not sampled"))]
 pub(crate) enum Doing {
     /// It runs code of the program.
     Program,
@@ -149,7 +148,6 @@ pub(crate) enum Doing {
 ///
 /// # Safety
 /// The state must be null, or that of this thread.
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "it is not sampled"))]
 pub(crate) unsafe fn doing(thread: *const Thread, sp: usize) -> Doing {
     if thread.is_null() {
         return Doing::Program;
