@@ -5,6 +5,7 @@ import subprocess
 from collections import Counter
 
 import pytest
+import whywait
 from whywait._record import libmpi
 
 from .mpis import MPIS, PROGRAMS, compiled, record, run
@@ -111,6 +112,21 @@ def test_a_program_does_not_notice(program, clock, part, tmp_path):
     assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout), done.stderr
     taken = "not sampled: from then on: the program took signal 23 (SIGURG)"
     assert (taken in done.stderr) == (part == "takes"), done.stderr
+
+
+def test_samples_change_no_figure_of_the_calls(program, tmp_path):
+    """The same recording without its samples has the same figures, to the tick."""
+    done = record([program, "shares", "300"], tmp_path, "--sample=1000", "--keep-spool")
+    assert done.returncode == 0, done.stderr
+    without = tmp_path / "without"
+    shutil.copytree(tmp_path / "out/.spool", without / ".spool")
+    for file in (without / ".spool").glob("*.wwp"):
+        file.unlink()
+    sampled, plain = (whywait.analyze(archive) for archive in (tmp_path / "out", without))
+    assert sampled.facts["length"] == plain.facts["length"]
+    rows = {tuple(row["callpath"]): row for row in sampled.callpaths().to_pylist()}
+    for row in plain.callpaths().to_pylist():
+        assert rows[tuple(row["callpath"])] == row
 
 
 def test_its_rate_is_no_word_of_the_command(program, tmp_path):
