@@ -656,9 +656,9 @@ def finish_recording(
 ) -> dict[str, Any]:
     """Make an archive of what the recorder left in a directory.
 
-    ``ranks`` (of which there is anything), ``size`` (of the run), ``calls``, ``samples``, ``bytes`` (of the archive),
-    ``notes`` (of what is missing), ``damage`` (what could not be used), and ``worlds`` (recordings beside it that
-    became part of it).
+    ``ranks`` (of which there is anything), ``size`` (of the run), ``calls``, ``samples``, ``sampled`` (by what, and
+    how often), ``bytes`` (of the archive), ``notes`` (of what is missing), ``damage`` (what could not be used), and
+    ``worlds`` (recordings beside it that became part of it).
     """
 
 def is_unfinished_recording(directory: str | PathLike[str]) -> bool:

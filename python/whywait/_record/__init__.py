@@ -198,7 +198,7 @@ def report(directory: Path, summary: Mapping[str, Any], *, quiet: bool) -> None:
         for what in ("ranks", "calls", "samples")
     )
     # Unless there are any, they were not asked for, or a note says why there are none.
-    counts = [ranks, calls, samples] if summary["samples"] else [ranks, calls]
+    counts = [ranks, calls, f"{samples} ({summary['sampled']})"] if summary["samples"] else [ranks, calls]
     say(f"recorded {', '.join(counts)}, {size}: whywait analyze {directory}", quiet=quiet)
 
 

@@ -52,6 +52,7 @@ pub(crate) fn finish_recording(
     found.set_item("size", summary.size)?;
     found.set_item("calls", summary.calls)?;
     found.set_item("samples", summary.samples)?;
+    found.set_item("sampled", summary.sampled)?;
     found.set_item("bytes", summary.bytes)?;
     found.set_item("notes", summary.notes)?;
     found.set_item("damage", summary.damage)?;

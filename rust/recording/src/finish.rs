@@ -53,8 +53,10 @@ pub struct Summary {
     pub size: u32,
     /// Calls of MPI functions.
     pub calls: u64,
-    /// Samples.
+    /// Samples of time, by what they were taken, and how often.
     pub samples: u64,
+    /// As `perf, 98.2 a second`; empty if there are none.
+    pub sampled: String,
     /// Bytes of the archive.
     pub bytes: u64,
     /// What is missing, a sentence each.
@@ -415,8 +417,8 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     archive.finish()?;
     notes.extend(ended);
     let (ranks, size) = (spool.ranks.len() as u32, unified.size);
-    let samples = sampling.samples;
-    Ok(Summary { ranks, size, calls, samples, bytes: 0, notes, damage, worlds: Vec::new() })
+    let (samples, sampled) = (sampling.samples, sampling.rate());
+    Ok(Summary { ranks, size, calls, samples, sampled, bytes: 0, notes, damage, worlds: Vec::new() })
 }
 
 /// The communicator of the threads of each process that makes or locks some.

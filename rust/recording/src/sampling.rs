@@ -95,26 +95,35 @@ impl Sampling {
         self.ranks.get(&rank).unwrap_or(&self.none)
     }
 
-    /// What is said of the samples: by what, how often, and how many are not what they should be.
-    pub(crate) fn property(&self) -> Option<String> {
-        let sum = |count: fn(&Sampled) -> u64| self.files.iter().map(|(.., sampled)| count(sampled)).sum::<u64>();
+    fn sum(&self, count: fn(&Sampled) -> u64) -> u64 {
+        self.files.iter().map(|(.., sampled)| count(sampled)).sum()
+    }
+
+    /// By what threads were sampled, and how often; empty if none was.
+    pub(crate) fn rate(&self) -> String {
         let used: BTreeSet<&str> = self.files.iter().map(|(.., sampled)| mechanism(sampled.is_perf)).collect();
         let used: Vec<&str> = used.into_iter().collect();
         // Between n samples are n - 1 periods.
-        let rate =
-            sum(|sampled| sampled.samples.saturating_sub(1)) as f64 / (sum(|sampled| sampled.cpu).max(1) as f64 / 1e9);
-        let (lost, late, incomplete) =
-            (sum(|sampled| sampled.lost), sum(|sampled| sampled.late), sum(|sampled| sampled.incomplete));
-        let faults = match sum(|sampled| sampled.faults) {
-            0 => String::new(),
-            faults => format!(", {faults} of page faults"),
-        };
-        (!used.is_empty()).then(|| {
-            let (used, samples) = (used.join(" and "), self.samples);
-            format!(
-                "{used}, {rate:.1} a second of CPU time; {samples} samples{faults}, {incomplete} incomplete, {late} late, {lost} lost"
-            )
-        })
+        let periods = self.sum(|sampled| sampled.samples.saturating_sub(1));
+        let seconds = self.sum(|sampled| sampled.cpu).max(1) as f64 / 1e9;
+        if used.is_empty() {
+            String::new()
+        } else {
+            format!("{}, {:.1} a second", used.join(" and "), periods as f64 / seconds)
+        }
+    }
+
+    /// What is said of the samples: by what, how often, and how many are not what they should be.
+    pub(crate) fn property(&self) -> Option<String> {
+        let counts = [
+            ("of page faults", self.sum(|sampled| sampled.faults)),
+            ("incomplete", self.sum(|sampled| sampled.incomplete)),
+            ("late", self.sum(|sampled| sampled.late)),
+            ("lost", self.sum(|sampled| sampled.lost)),
+        ];
+        let counts: Vec<String> = counts.iter().map(|(what, count)| format!("{count} {what}")).collect();
+        let (rate, samples) = (self.rate(), self.samples);
+        (!rate.is_empty()).then(|| format!("{rate} of CPU time; {samples} samples, {}", counts.join(", ")))
     }
 }
 

@@ -145,7 +145,10 @@ fn records_are_those_of_the_specification() {
         ("CPU time", -9, 10_000_000)
     );
     let property = archive.anchor().properties.iter().find(|(name, _)| name == "WHYWAIT::SAMPLING").unwrap();
-    assert_eq!(property.1, "perf, 100000.0 a second of CPU time; 4 samples, 0 incomplete, 0 late, 0 lost");
+    assert_eq!(
+        property.1,
+        "perf, 100000.0 a second of CPU time; 4 samples, 0 of page faults, 0 incomplete, 0 late, 0 lost"
+    );
     // Contexts know where their functions begin.
     let first = definitions.calling_contexts.first().unwrap();
     assert_eq!(definitions.source_code_locations[first.source_code_location as usize].line_number, 10);
