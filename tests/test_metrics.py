@@ -61,9 +61,11 @@ def test_tree_is_scalascas():
         "mpi_(eager|rendezvous|protocol|messages?|bytes|unexpected|posted|match|overtaken|oos|requests|collective)_"
     )
     queues += "|mpi_(eager|rendezvous|unexpected|overtaken)$"
+    others = "(waiting|counters|other_communication|sampled_time|samples)$"
     assert all(
         re.match(
-            f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|(waiting|counters|other_communication)$", name
+            f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|(waiting|counters|other_communication|sampled_time|samples)$",
+            name,
         )
         for name in added
     )
@@ -80,7 +82,8 @@ def test_waiting_is_all_wait_states_once_and_no_completion():
 def test_what_the_native_module_computes_is_in_the_tree():
     from whywait import _native
 
-    assert [name for name in _native.stored_metrics() + _native.queue_metrics() if name not in TREE] == []
+    stored = [*_native.stored_metrics(), *_native.queue_metrics(), *_native.sampled_metrics()]
+    assert [name for name in stored if name not in TREE] == []
 
 
 def test_formulas_name_metrics_and_masks_that_exist():

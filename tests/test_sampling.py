@@ -3,6 +3,7 @@
 from math import sqrt
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import whywait
@@ -58,6 +59,8 @@ def returned(result):
         for method in table.methods:
             if method not in OWN | {"callpaths", "loops", "queue_levels", "queue_series"}:
                 rows = getattr(result, method)()
+                if method == "severities":
+                    rows = rows.filter(~np.isin(rows["metric"].to_pylist(), _native.sampled_metrics()))
                 kept = [name for name in rows.column_names if name not in {"events", "begin_line", "end_line"}]
                 found[method] = rows.select(kept).to_pylist()
     return found
@@ -167,6 +170,16 @@ def test_samples_divide_the_time_between_events(tmp_path):
     # All of rank 1's is on the critical path.
     critical = {key: row["critical"] for key, row in rows.items()}
     assert critical == pytest.approx({(0, "a"): 0, (0, "b"): 0, (1, "a"): 15, (1, "b"): 45})
+
+
+def test_the_call_tree_has_the_times_of_functions(tmp_path):
+    result = analyzed(tmp_path, steps())
+    assert result.profile.total("sampled_time") == pytest.approx(90)
+    assert result.profile.total("samples") == 6 * STEPS
+    severities = by_name(row for row in result.severities().to_pylist() if row["metric"] == "sampled_time")
+    assert severities[1, "b"]["value"] == pytest.approx(45)
+    result.write(tmp_path / "result")
+    assert whywait.load(tmp_path / "result").profile.total("sampled_time") == pytest.approx(90)
 
 
 def test_the_late_function_has_the_cost(tmp_path):

@@ -511,6 +511,9 @@ def region_terms(regions: Sequence[tuple[str, str, str]]) -> list[tuple[str, str
 def unknown_libraries() -> list[str]:
     """Return the communication libraries whose waiting is not known: `region_terms` gives these names as paradigms."""
 
+def sampled_metrics() -> list[str]:
+    """Return the names of the metrics that samples give: their severities are of the focus."""
+
 def queue_metrics() -> list[str]:
     """Return the names of the sums of the replayed queues."""
 

@@ -217,6 +217,8 @@ def _to_result(native: _native.Analysis, run: Run, options: Mapping[str, Any]) -
         stored |= set(_native.queue_metrics())
     if "window" in options:
         stored = in_window(stored)
+    if "samples" in native.facts():
+        stored |= set(_native.sampled_metrics())
     return Result(NativeDataset(native, run, stored, options), run, idle_threads=options["idle_threads"])
 
 

@@ -76,6 +76,8 @@ mod _native {
     #[pymodule_export]
     use super::run::{Run, copy_archive};
     #[pymodule_export]
+    use super::sampling::sampled_metrics;
+    #[pymodule_export]
     use super::schema::{cost_classes, patterns, stored_metrics, tables};
     #[pymodule_export]
     use super::timeline::{timeline, timeline_calls};

@@ -14,6 +14,32 @@ use whywait_otf2::enums::InterruptGeneratorMode;
 use crate::analysis::Analysis;
 use crate::arrow::{Names, Table};
 
+/// Names of the metrics that samples give.
+pub(crate) const TIME: &str = "sampled_time";
+pub(crate) const COUNT: &str = "samples";
+
+/// Names of the metrics that samples give.
+#[pyfunction]
+pub(crate) fn sampled_metrics() -> Vec<&'static str> {
+    vec![TIME, COUNT]
+}
+
+/// Call path and location, as numbers.
+type Place = (u32, u32);
+
+/// The ticks and samples of each call path and location. Time in the system or without a core is that of the recorded call
+/// path itself.
+pub(crate) fn by_place(times: &[FunctionTime]) -> Vec<(Place, (i64, u64))> {
+    let mut sums: BTreeMap<Place, (i64, u64)> = BTreeMap::new();
+    for time in times {
+        let callpath = if time.callpath.is_some() { time.callpath } else { time.recorded };
+        let (ticks, samples) = sums.entry((callpath.number(), time.location.number())).or_default();
+        *ticks += time.time;
+        *samples += time.samples;
+    }
+    sums.into_iter().collect()
+}
+
 /// Name of the property of a calling context with the line of a sample.
 const LINE: &str = "line";
 

@@ -18,6 +18,7 @@ use whywait_core::query::locks::LockUse;
 use whywait_core::query::loops::LoopUse;
 use whywait_core::query::tasks::{TaskRegion, TaskUse};
 use whywait_core::queues::Cell as QueueCell;
+use whywait_core::sampling::FunctionTime;
 use whywait_core::schema::Unit;
 use whywait_core::severity::{Cost, Severity};
 use whywait_core::trace::columns::OperationKind;
@@ -42,8 +43,14 @@ use crate::sampling;
 use crate::waits;
 
 impl Analysis {
-    /// A table of all cells: integer severities, costs, and cells of the replayed queues.
-    fn cells(&self, counted: &[Severity], shares: &[Cost], queues: &[QueueCell]) -> PyResult<Table> {
+    /// A table of all cells: integer severities, costs, cells of the replayed queues, and times of sampled call paths.
+    fn cells(
+        &self,
+        counted: &[Severity],
+        shares: &[Cost],
+        queues: &[QueueCell],
+        sampled: &[FunctionTime],
+    ) -> PyResult<Table> {
         let mut columns = Cells::default();
         for cell in counted {
             let value = match cell.metric.unit() {
@@ -66,6 +73,13 @@ impl Analysis {
                 Unit::Count | Unit::Bytes => cell.value as f64,
             };
             columns.push(cell.metric.name(), (cell.callpath.number(), cell.location.number()), value);
+        }
+        let sampled = sampling::by_place(sampled);
+        for &(place, (ticks, _)) in &sampled {
+            columns.push(sampling::TIME, place, self.seconds(ticks));
+        }
+        for &(place, (_, samples)) in sampled.iter().filter(|(_, (_, samples))| *samples > 0) {
+            columns.push(sampling::COUNT, place, samples as f64);
         }
         columns.finish()
     }
@@ -146,14 +160,14 @@ impl Analysis {
     fn severities(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
         let queues = self.result.queues.as_ref().map_or(&[][..], |queues| &queues.cells);
-        self.cells(&self.result.severities, costs, queues)
+        self.cells(&self.result.severities, costs, queues, &self.result.functions.times)
     }
 
     /// Times and waits of a window, in the shape of `severities`; bounds in seconds since the begin of the trace.
     fn window(&self, py: Python<'_>, begin: f64, end: f64) -> PyResult<Table> {
         let window = self.tick(begin)..self.tick(end);
         let cells = self.collective(py, move |result| result.severities_within(&window))?;
-        self.cells(&cells, &[], &[])
+        self.cells(&cells, &[], &[], &[])
     }
 
     /// The account of all time in the focus.
@@ -263,14 +277,14 @@ impl Analysis {
     fn delay_costs(&self) -> PyResult<Table> {
         let costs = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.costs);
         let delays: Vec<Cost> = costs.iter().filter(|cost| cost.metric.is_delay_cost()).copied().collect();
-        self.cells(&[], &delays, &[])
+        self.cells(&[], &delays, &[], &[])
     }
 
     /// Delay costs of the waits in the focus, and their unexplained rest, in the shape of `severities`; `None` if they
     /// equal those of the whole run.
     fn focus_costs(&self) -> PyResult<Option<Table>> {
         let costs = self.result.causes.as_ref().and_then(|causes| causes.focus_costs.as_ref());
-        costs.map(|costs| self.cells(&[], costs, &[])).transpose()
+        costs.map(|costs| self.cells(&[], costs, &[], &[])).transpose()
     }
 
     /// The critical path in the order of time; times in seconds since the begin of the trace.
