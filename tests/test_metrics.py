@@ -64,7 +64,7 @@ def test_tree_is_scalascas():
     others = "(waiting|counters|other_communication|sampled_time|samples)$"
     assert all(
         re.match(
-            f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|(waiting|counters|other_communication|sampled_time|samples)$",
+            f"{paradigms}|mpi_wait{classes}|{classifications}|{queues}|{others}",
             name,
         )
         for name in added

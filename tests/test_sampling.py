@@ -9,6 +9,7 @@ import pytest
 import whywait
 from whywait import _native
 from whywait.analysis.findings import findings
+from whywait.hypotheses import Balance, Scale
 from whywait.model.schema import tables
 
 from .tracedsl import trace_from_text
@@ -319,3 +320,24 @@ def test_intervals_contain_the_truth(tmp_path):
     assert right["costs"] >= 51
     # With 240 samples, it is named in 93% of 200 runs.
     assert named >= 14
+
+
+def saved(tmp_path, *hypotheses):
+    result = analyzed(tmp_path, steps())
+    return whywait.whatif(result, list(hypotheses)).saved
+
+
+def test_a_faster_function_shortens_the_run(tmp_path):
+    # Rank 1 spends 45 of 60 s in b, rank 0 15 of 30 s.
+    assert saved(tmp_path / "all", Scale("b", 0.5)) == pytest.approx(22.5, abs=0.05)
+    # Without b, rank 0 takes half of its time and rank 1 a quarter, as long as each other.
+    assert saved(tmp_path / "none", Scale("b", 0.0)) == pytest.approx(45, abs=0.05)
+    # On rank 1 alone, rank 0 becomes the later one.
+    assert saved(tmp_path / "one", Scale("b@1", 0.0)) == pytest.approx(30, abs=0.05)
+    # Functions of one call path are changed together.
+    assert saved(tmp_path / "both", Scale("a", 0.0), Scale("b", 0.0)) == pytest.approx(60, abs=0.05)
+
+
+def test_functions_of_samples_cannot_be_balanced(tmp_path):
+    with pytest.raises(whywait.UsageError, match="only samples have seen b, so its time can be scaled"):
+        saved(tmp_path, Balance("b"))

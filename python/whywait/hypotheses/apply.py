@@ -120,10 +120,14 @@ def simulate(
             isinstance(hypotheses[position], Cpu),
         ),
     )
+    # Functions that only samples have seen share the time of a call path, so they are changed together.
+    functions = [position for position in durations if compiler.is_of_functions(hypotheses[position])]
+    groups = [[position] for position in durations if position not in functions]
     changes = []
-    for position in durations:
-        with _names(position):
-            changes += [(position, change) for change in compiler.changes([hypotheses[position]])]
+    for first, *others in filter(None, [functions, *groups]):
+        with _names(first):
+            together = [hypotheses[position] for position in (first, *others)]
+            changes += [(first, change) for change in compiler.changes(together)]
     waits = [position for position, one in enumerate(hypotheses) if isinstance(one, OF_MODEL)]
     for position in waits:
         with _names(position):

@@ -29,12 +29,14 @@ from whywait.hypotheses.kinds import (
     Trim,
     check,
 )
+from whywait.hypotheses.sampled import Functions, refuse, sampled
 from whywait.model.regions import MASKS
 from whywait.model.selection import NothingSelectedError, all_callpaths, in_subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from whywait.hypotheses.sampled import Factor
     from whywait.model.calltree import CallTree
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
@@ -63,11 +65,52 @@ class Compiler:
 
     def changes(self, hypotheses: Iterable[Hypothesis]) -> list[_Change]:
         """Return the hypotheses on durations, for the native simulator."""
-        compiled = map(self.compile, hypotheses)
+        functions = Functions(self._result)
+        of_events = [one for one in hypotheses if not self._is_sampled(one, functions)]
+        compiled = [self.compile(hypothesis) for hypothesis in of_events]
+        compiled += map(self._of_functions, functions.factors())
         # Another network changes nothing in a run without communication.
         return [
             _Change(**change) for change in compiled if change["kind"] != "network" or any(change["selection"].roots)
         ]
+
+    def is_of_functions(self, hypothesis: Hypothesis) -> bool:
+        """Return whether a hypothesis scales functions that only samples have seen."""
+        try:
+            return isinstance(hypothesis, Scale) and bool(sampled(self._result, hypothesis.selected.path))
+        except NothingSelectedError:
+            return False
+
+    def _is_sampled(self, hypothesis: Hypothesis, functions: Functions) -> bool:
+        """Pass a hypothesis about functions that only samples have seen on; return whether that is all of it."""
+        if not isinstance(hypothesis, (Scale, Set, Balance)):
+            return False
+        selection = hypothesis.selected
+        found = sampled(self._result, selection.path)
+        if not found:
+            return False
+        if not isinstance(hypothesis, Scale) or selection.part is not None or selection.instances is not None:
+            refuse(hypothesis, selection.path, self._result)
+            return False
+        if selection.below:
+            tree = self._tree
+            positions = [int(tree.position[number]) for number in found]
+            found = [int(inner) for at in positions for inner in tree.preorder[at : int(tree.end[at])]]
+        check(hypothesis)
+        functions.scale(hypothesis, found, self._locations(selection.ranks))
+        return len(sampled(self._result, selection.path)) == len(all_callpaths(self._tree, selection.path))
+
+    def _of_functions(self, factor: Factor) -> dict[str, Any]:
+        """Return what functions that only samples have seen make of a call path."""
+        roots = [False] * len(self._tree)
+        roots[factor.callpath] = True
+        text = "/".join(self._tree.path(factor.callpath))
+        selection = self._compile_selection(text, roots, [], None)
+        chosen = np.zeros(len(self._result.places), bool)
+        chosen[factor.locations] = True
+        selection.locations = chosen.tolist()
+        change = {"kind": "scale", "selection": selection, "value": factor.factor, "min_span": 0.0}
+        return change | {"mode": None, "uneven": False, "among": None}
 
     def compile(self, hypothesis: Hypothesis) -> dict[str, Any]:
         """Return a hypothesis for the native simulator."""
