@@ -341,3 +341,14 @@ def test_a_faster_function_shortens_the_run(tmp_path):
 def test_functions_of_samples_cannot_be_balanced(tmp_path):
     with pytest.raises(whywait.UsageError, match="only samples have seen b, so its time can be scaled"):
         saved(tmp_path, Balance("b"))
+
+
+def test_a_simulated_run_has_no_samples(tmp_path):
+    result = analyzed(tmp_path, steps())
+    simulation = whywait.whatif(result, [Scale("step", 0.5)])
+    after = whywait.analyze(whywait.open(simulation.write(tmp_path / "after")))
+    assert "samples" not in after.facts
+    # As many events as the definitions say.
+    assert after.facts["events"] == sum(row["events"] for row in after.locations.to_pylist())
+    assert after.facts["events"] == result.facts["events"] - 6 * STEPS
+    assert after.facts["length"] == pytest.approx(simulation.after.length)

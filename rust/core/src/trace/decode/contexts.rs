@@ -11,6 +11,7 @@
 //! of those that name it: nothing tells what happened between them. What samples saw stays apart, so that the tree is the
 //! same with and without them. The unwind distance, which counts from the sample before, is therefore not used.
 
+use whywait_otf2::Event;
 use whywait_otf2::records::TypedValue;
 
 use super::decoder::Decoder;
@@ -123,6 +124,16 @@ impl Decoder<'_> {
     pub(super) fn open_callers(&mut self) -> usize {
         self.forget_callers(self.state.outer.len());
         self.state.contexts.callers.len()
+    }
+
+    /// Whether a record is a sample, or belongs to one.
+    #[must_use]
+    pub fn is_of_sample(&self, record: &Event<'_>) -> bool {
+        match *record {
+            Event::CallingContextSample { .. } => true,
+            Event::Metric { metric, .. } => self.index.usage_classes.contains(metric),
+            _ => false,
+        }
     }
 
     /// Keeps a sample.

@@ -105,6 +105,7 @@ impl Simulated {
             let records = shard.spans[shard.local(location)].events;
             if Gone::new(&self.simulator.cut, trace, location).is_empty()
                 && self.simulator.moves.of(location).is_empty()
+                && shard.call_samples.of(shard.local(location)).is_empty()
             {
                 return Ok((id, records));
             }
@@ -377,6 +378,10 @@ impl EventSink for Rewritten<'_> {
     }
 
     fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        // Samples say what the measured run did; of the simulated one, nothing has been seen.
+        if self.decoder.is_of_sample(record) {
+            return;
+        }
         let (before, events) = (self.decoder.messages(), self.decoder.positions());
         let skipped = self.decoder.skipped();
         self.decoder.record(time, record, attributes);
