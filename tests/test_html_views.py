@@ -11,6 +11,7 @@ from whywait.report.html.model import shown_part
 
 from tests.browser import Viewer
 from tests.fake_native import MAIN, RECV, FakeAnalysis, result
+from tests.test_sampling import steps
 from tests.tracedsl import trace_from_text
 
 DATA = Path(__file__).parent / "data"
@@ -202,3 +203,19 @@ def test_help_closes_when_another_view_is_shown(browser, stencil):
     assert viewer.js("return document.getElementById('help').open")
     viewer.js("location.hash = '#functions'")
     viewer.until("!document.getElementById('help').open")
+
+
+def test_functions_of_samples(browser, tmp_path):
+    # Rank 1 is late because of b: see tests/test_sampling.py.
+    run = whywait.open(trace_from_text(steps(), tmp_path))
+    whywait.analyze(run).write_html(tmp_path / "report.html")
+    viewer = Viewer(browser, tmp_path / "report.html").open("#overview")
+    viewer.until("document.querySelectorAll('.difference').length")
+    (row,) = viewer.js(ROWS, "tr:has(.difference)")
+    assert row == ["program → main → step → b", "30.0 s ± 6.02 s", "", "100.0%", ""]
+    assert viewer.js("return document.querySelector('.difference i').className") == "more"
+    viewer.show("functions")
+    viewer.until("document.querySelectorAll('.functions tbody tr').length")
+    by_name = {row[0]: row for row in viewer.js(ROWS, ".functions tbody tr")}
+    assert (by_name["a"][2], by_name["b"][2]) == ("30.0 s", "60.0 s")
+    viewer.is_well()

@@ -28,6 +28,28 @@ function causes(model) {
         make("td", {}, row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", ")))))));
 }
 
+// The functions in which late ranks spend more time than those that wait, or less, by samples.
+function lateFunctions(model) {
+  const late = (model.story.delay ?? []).filter((row) => row.functions?.length);
+  if (!late.length) return null;
+  const most = Math.max(...late.flatMap((row) => row.functions.map((one) => Math.abs(one.cost))));
+  // Less on the left, more on the right, what may be chance without color.
+  const bar = ({ cost, certain }) => make("td", { class: "difference" },
+    make("i", { class: certain ? (cost > 0 ? "more" : "less") : undefined,
+      style: { width: `${(50 * Math.abs(cost)) / most}%`, "margin-left": `${cost > 0 ? 50 : 50 - (50 * Math.abs(cost)) / most}%` } }));
+  return card("In which functions late ranks spend more time",
+    "What late ranks did more than those that wait for them, by samples, with the error at 95%. Blue is less; what is grey may be chance.",
+    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Function", "Waiting caused", "Less or more", "Share", "Source"].map((name) => make("th", {}, name)))),
+      late.map((row) => make("tbody", {},
+        make("tr", {}, make("th", { scope: "rowgroup", colspan: "5" }, callLink(model, "delay", row.callpath_id))),
+        row.functions.map((one) => make("tr", {},
+          make("td", {}, one.callpath ? callLink(model, "sampled_time", one.callpath_id) : "in the system, or without a core"),
+          make("td", {}, seconds(one.cost), make("small", {}, ` ± ${seconds(1.96 * one.deviation)}`)),
+          bar(one),
+          make("td", { class: "number-of" }, percent(one.share)),
+          make("td", {}, one.source ?? "")))))));
+}
+
 function criticalPath(model) {
   const { critical_path: path, focus } = model.story;
   if (!path?.callpaths.length) return null;
@@ -82,5 +104,6 @@ function advice(model) {
 }
 
 addCard(50, causes);
+addCard(55, lateFunctions);
 addCard(70, criticalPath);
 addCard(80, advice);

@@ -12,7 +12,8 @@ const TEXTS = ["name", "share", "place"];
 // Key, heading and text of each column.
 /** @type {[string, string, (row: any) => string][]} */
 const COLUMNS = [
-  ["name", "Function", (row) => row.name], ["own", "Own time", (row) => seconds(row.own)], ["share", "Share", (row) => percent(row.share)],
+  ["name", "Function", (row) => row.name], ["own", "Own time", (row) => seconds(row.own)],
+  ["sampled", "By samples", (row) => seconds(row.sampled)], ["share", "Share", (row) => percent(row.share)],
   ["whole", "With callees", (row) => seconds(row.whole)], ["waiting", "Waiting in it", (row) => seconds(row.waiting)],
   ["path", "On the critical path", (row) => seconds(row.path)], ["visits", "Visits", (row) => counted(row.visits)], ["place", "Source", (row) => row.place],
 ];
@@ -36,10 +37,10 @@ export class Functions {
     const { model } = this;
     const rows = model.regions.map((region, number) => ({
       name: region.short, long: region.name, place: region.file ? `${region.file}${region.line ? `:${region.line}` : ""}` : "",
-      own: 0, whole: 0, waiting: 0, path: 0, visits: 0, share: 0, callpath: -1, most: -1, number,
+      own: 0, sampled: 0, whole: 0, waiting: 0, path: 0, visits: 0, share: 0, callpath: -1, most: -1, number,
     }));
     const values = (name) => (model.metricNumber.has(name) ? model.byCall(selection(model.metricNumber.get(name))) : null);
-    const columns = { own: values("time"), waiting: values("waiting"), path: values("critical_path"), visits: values("visits") };
+    const columns = { own: values("time"), sampled: values("sampled_time"), waiting: values("waiting"), path: values("critical_path"), visits: values("visits") };
     const time = columns.own;
     for (let position = 0; position < model.positions; position++) {
       const node = position + model.shift;
@@ -54,7 +55,7 @@ export class Functions {
     const whole = rows.reduce((sum, row) => sum + row.own, 0);
     for (const row of rows) row.share = whole ? row.own / whole : 0;
     // Those that run only outside the focus have no time.
-    return rows.filter((row) => row.callpath >= 0 && (row.whole > 0 || !whole));
+    return rows.filter((row) => row.callpath >= 0 && (row.whole > 0 || row.sampled > 0 || !whole));
   }
 
   build() {
@@ -87,7 +88,7 @@ export class Functions {
       make("button", { type: "button", class: "sort", onclick: () => { this.by = name; this.list(); } }, title))));
     const most = Math.max(...this.rows.map((row) => row.share), 0) || 1;
     fill(this.body, this.shown().map((row) => make("tr", {}, this.used.map(([name, , text]) => make("td", { class: name === "share" ? "bar" : TEXTS.includes(name) ? undefined : "number-of" },
-      name === "name" ? make("a", { class: "path", title: row.long, href: exploreLink("time", row.callpath) }, make("b", {}, text(row)))
+      name === "name" ? make("a", { class: "path", title: row.long, href: exploreLink(row.whole > 0 ? "time" : "sampled_time", row.callpath) }, make("b", {}, text(row)))
         : name === "share" ? [make("i", { style: { width: `${(100 * row.share) / most}%` } }), make("span", {}, text(row))] : text(row))))));
   }
 }
