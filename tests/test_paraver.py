@@ -77,8 +77,10 @@ def test_waits_are_those_of_the_cases(case):
     right = json.loads((CASES / case / "right.json").read_text())
     agree(waits(CASES / case / "trace.prv"), right)
     if "oddities" in right:
-        said = [text.replace(", whose waiting is unknown", "") for text in oddities(CASES / case / "trace.prv")]
+        said = [text.partition(", ")[0] for text in oddities(CASES / case / "trace.prv")]
         assert sorted(said) == sorted(f"{name}: {count}" for name, count in right["oddities"].items())
+    # What is odd there is no damage.
+    assert main(["validate", str(CASES / case / "trace.prv")]) == 0
 
 
 @shared
@@ -312,6 +314,32 @@ def test_what_cannot_be_read_is_refused(text, code, said, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+def test_an_application_without_mpi_is_left_out(tmp_path):
+    header = HEADER.replace(":1:2(1:1,1:1),1", ":2:3(1:1,1:1,1:1),2(1:1,1:1),1")
+    lines = ["c:2:1:2:1:2", "2:1:1:1:1:10:46000001:5"]  # the first application only counts
+    for fields in (line.split(":") for line in BODY.splitlines()[1:]):
+        for application in (2, 8)[: 1 + (fields[0] == "3")]:
+            fields[application] = "2"
+        lines.append(":".join(fields))
+    path = write(tmp_path, "\n".join([header, *lines]) + "\n")
+    agree(waits(path), {"mpi_latesender": {"0": 2000}, "mpi_barrier_wait": {"1": 1000}})
+    assert any("application 1 is left out" in text for text in oddities(path))
+    assert whywait.open(path).definitions["LocationGroup"]["name"].to_pylist() == ["2.1", "2.2"]
+
+
+def test_receives_without_a_message_are_counted_by_rank(tmp_path):
+    path = write(tmp_path, f"{HEADER}\n" + "\n".join(line for line in BODY.splitlines() if line[0] != "3") + "\n")
+    assert "receive without message: 1, whose waiting is unknown (rank 0)" in oddities(path)
+    assert "mpi_latesender" not in waits(path)
+
+
+def test_a_table_of_paraver_is_refused(tmp_path, capsys):
+    write(tmp_path, "LEVEL NODE SIZE 0\n", "run.row")
+    table = write(tmp_path, "1;2\n", "run.csv")
+    assert main(["info", str(table)]) == 3
+    assert "a table that Paraver saved (.csv)" in capsys.readouterr().err
+
+
 def test_several_traces_in_a_directory_are_listed(tmp_path, capsys):
     for name in ("a.prv", "b.prv"):
         write(tmp_path, f"{HEADER}\n{BODY}", name)
@@ -345,8 +373,7 @@ def test_info_says_what_the_trace_has(tmp_path, capsys):
     path = write(tmp_path, f"{HEADER}\n{BODY}")
     assert main(["info", str(path)]) == 0
     said = capsys.readouterr().out
-    assert "Paraver trace of Extrae" in said
-    assert "1, with 2 tasks" in said
+    assert "Paraver trace of Extrae, 1 application, 2 tasks, 10.0 us, cut: no, MPI yes, no callers" in said
     assert "1 messages, 1 collective operations" in said
 
 

@@ -106,22 +106,30 @@ def _of_paraver(known: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     resolution = facts["timer_resolution"]
     tasks = known["tasks"]
     yield ""
-    yield "Paraver trace of Extrae"
-    yield f"  {'applications':<20}{len(tasks):,}, with {', '.join(f'{count:,}' for count in tasks)} tasks"
     cut = "no"
     if known["cut"]:
         begin, _, whole = (seconds(ticks / resolution) for ticks in known["cut"])
         cut = f"yes, from {begin} on, of {whole}"
     elif known["history"]:
         cut = ", ".join(known["history"])
-    yield f"  {'cut':<20}{cut}"
-    yield f"  {'MPI':<20}" + (
-        f"{known['messages']:,} messages, {known['operations']:,} collective operations" if known["has_mpi"] else "no"
-    )
-    levels = known["callers"]
-    yield f"  {'callers':<20}{levels} levels" if levels else f"  {'callers':<20}none: calls are below main"
-    yield f"  {'counters':<20}{', '.join(known['counters']) or 'none'}"
-    yield f"  {'clocks':<20}as merged by Extrae"
+    several = "s" * (len(tasks) > 1)
+    levels, counters = known["callers"], known["counters"]
+    said = [
+        "Paraver trace of Extrae",
+        f"{len(tasks):,} application{several}",
+        f"{' + '.join(f'{count:,}' for count in tasks)} tasks",
+        seconds(facts["length"]),
+        f"cut: {cut}",
+        f"MPI {'yes' if known['has_mpi'] else 'no'}",
+        f"callers {levels} levels" if levels else "no callers: calls are below main",
+        f"counters {len(counters)}",
+        "clocks as merged",
+    ]
+    yield ", ".join(said)
+    if known["has_mpi"]:
+        yield f"  {'MPI':<20}{known['messages']:,} messages, {known['operations']:,} collective operations"
+    if counters:
+        yield f"  {'counters':<20}{', '.join(counters)}"
     if known["inferred"]:
         yield f"  {'inferred':<20}{known['inferred']:,} calls complete non-blocking sends, which is not recorded"
 

@@ -145,7 +145,6 @@ fn system(catalog: &mut Catalog, content: &Content<'_>) {
     let Content { processes, names, .. } = content;
     catalog.node(0, "machine", ("machine", SystemTreeDomain::MACHINE), UNDEFINED);
     let mut nodes: FxHashMap<u32, u32> = FxHashMap::default();
-    let applications = processes.applications();
     for (id, process) in (0..).zip(&processes.list) {
         let number = process.node.max(1);
         let next = nodes.len() as u32 + 1;
@@ -155,13 +154,7 @@ fn system(catalog: &mut Catalog, content: &Content<'_>) {
             let name = name.map_or_else(|| format!("node {number}"), Clone::clone);
             catalog.node(node, &name, ("node", SystemTreeDomain::SHARED_MEMORY), 0);
         }
-        let rank = process.task - 1;
-        let name = if applications == 1 {
-            format!("rank {rank}")
-        } else {
-            format!("{}.{}", process.application, process.task)
-        };
-        let name = catalog.string(&name);
+        let name = catalog.string(&processes.name(id));
         catalog.add(LocationGroup {
             id,
             name,

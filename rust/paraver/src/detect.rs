@@ -23,7 +23,9 @@ pub fn detect(path: &Path) -> bool {
         return !traces_in(path).is_empty();
     }
     let head = head(path);
-    is_trace(&head) || path.is_file() && (base(path, &ENDINGS).is_some() || trace_beside(path).is_some())
+    is_trace(&head)
+        || is_table(path)
+        || path.is_file() && (base(path, &ENDINGS).is_some() || trace_beside(path).is_some())
 }
 
 /// The trace that a path stands for.
@@ -50,9 +52,16 @@ pub(crate) fn refuse(path: &Path, head: &[u8]) -> Error {
         _ if head.trim_ascii_start().starts_with(NEW_FORMAT) => {
             "a trace in Paraver's \"new format\", which no recorder writes; give the trace from which Paraver saved it"
         }
+        _ if is_table(path) => "a table that Paraver saved (.csv), not a trace; give the trace from which it saved it",
         _ => "not a Paraver trace: its first line does not begin with #Paraver",
     };
     Error::refused(path, why)
+}
+
+/// Whether a file is a table that Paraver saved beside a trace.
+fn is_table(path: &Path) -> bool {
+    let is_beside = |base: &PathBuf| BESIDE.iter().any(|ending| with_ending(base, ending).is_file());
+    path.is_file() && base(path, &[".csv"]).as_ref().is_some_and(is_beside)
 }
 
 /// The traces in a directory; none if there is an archive of OTF2.

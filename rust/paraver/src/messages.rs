@@ -62,6 +62,8 @@ pub(crate) struct Messages {
     pub(crate) list: Vec<Message>,
     /// By thread, in order of calls.
     pub(crate) links: Vec<Vec<Link>>,
+    /// Threads with receives without a message.
+    pub(crate) unmatched: Vec<u32>,
     /// Calls that probably complete non-blocking sends.
     pub(crate) inferred: u64,
     pub(crate) odd: Odd,
@@ -79,10 +81,12 @@ impl Messages {
         for record in records {
             messages.add(record, threads, processes, comms);
         }
-        let Self { list, links, inferred, odd } = &mut messages;
-        for (thread, links) in threads.iter().zip(links.iter_mut()) {
+        let Self { list, links, inferred, odd, unmatched } = &mut messages;
+        for (number, (thread, links)) in (0..).zip(threads.iter().zip(links.iter_mut())) {
             links.sort_unstable();
-            odd.without_message += unmatched(thread, links);
+            let count = without_message(thread, links);
+            odd.without_message += count;
+            unmatched.extend((count > 0).then_some(number));
             if inference {
                 let completions = complete(thread, links, list);
                 *inferred += completions.len() as u64;
@@ -175,7 +179,7 @@ impl Thread {
 }
 
 /// Number of receiving calls in which no message ends.
-fn unmatched(thread: &Thread, links: &[Link]) -> u64 {
+fn without_message(thread: &Thread, links: &[Link]) -> u64 {
     let receives = |visit: &Visit| visit.kind == calls::POINT_TO_POINT && matches!(visit.value, 2 | 192);
     let is_served = |at: u32| {
         let from = links.partition_point(|link| (link.visit, link.act) < (at, Act::Receive));

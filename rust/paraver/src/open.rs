@@ -1,5 +1,6 @@
 //! Opens a trace as a recording.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -54,20 +55,27 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     let has_labels = labels.is_some();
     let labels = Labels::read(&labels.unwrap_or_default());
     let names = Names::read(&read_beside(&path, ".row").unwrap_or_default());
-    let known = Kinds::of(&scanned.threads, &options.types);
-    if scanned.records > 0 && !known.has_any {
-        return Err(Error::refused(&path, known.refusal(&labels)));
-    }
     let mut notes = Notes { path: &path, list: Vec::new() };
     notes.lines(&scanned, &header, has_labels);
+    if scanned.records > 0 {
+        let silent = silent(&header, &scanned.threads, &options.types).map_err(|types| {
+            Error::refused(&path, format!("{} {}", refusal(&types, &labels), "--paraver-types makes regions of some"))
+        })?;
+        for application in &silent {
+            let text = format!("application {application} is left out: it has no events of MPI or OpenMP");
+            notes.add(OddityKind::Missing, text);
+        }
+        leave_out(&mut header, &mut scanned, &silent);
+    }
     scanned.communicators.retain(|line| options.application.is_none_or(|only| only == line.application));
     let end = header.end.max(scanned.last);
     let processes = Processes::new(&header);
     let (mut comms, wrong_comms) = Comms::new(&processes, &scanned.communicators);
     notes.count(
         OddityKind::DanglingReference,
+        "communicators with members that do not exist",
         wrong_comms,
-        "communicators with members that do not exist are left out",
+        ", left out",
     );
     let records: Vec<(u32, Records)> = (0..).zip(std::mem::take(&mut scanned.threads)).collect();
     let mut threads = map(records, |(number, records)| {
@@ -86,9 +94,9 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     let messages = Messages::new(&scanned.messages, &threads, (&processes, &mut comms), options.inference);
     let operations = collectives::find(&threads, &processes, &comms);
     notes.threads(&threads);
-    notes.communication(&messages, &operations);
+    notes.communication(&messages, &operations, &processes);
     let mut facts = Facts {
-        tasks: header.applications.iter().map(|tasks| tasks.len() as u32).collect(),
+        tasks: header.applications.iter().map(|tasks| tasks.len() as u32).filter(|tasks| *tasks > 0).collect(),
         callers: threads.iter().map(|thread| thread.levels).max().unwrap_or(0),
         has_mpi: threads.iter().any(|thread| !thread.calls.is_empty()),
         messages: messages.list.len() as u64,
@@ -121,44 +129,62 @@ fn select(header: &mut Header, options: &Options, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Which types of events there are.
-struct Kinds {
-    has_any: bool,
-    others: Vec<u32>,
+/// The applications, from 1, of which no thread has events that say who waits; the types of all events if none has any.
+fn silent(header: &Header, threads: &[Records], types: &[u32]) -> std::result::Result<Vec<u32>, Vec<u32>> {
+    let is_known = |kind: &u32| calls::is_mpi(*kind) || openmp::is_openmp(*kind) || types.contains(kind);
+    let (mut silent, mut others, mut first) = (Vec::new(), BTreeSet::new(), 0);
+    let mut has_any = false;
+    for (application, tasks) in (1..).zip(&header.applications) {
+        let count: usize = tasks.iter().map(|task| task.threads as usize).sum();
+        let kinds: BTreeSet<u32> = threads[first..first + count].iter().flat_map(Records::kinds).collect();
+        first += count;
+        if kinds.iter().any(is_known) {
+            has_any = true;
+        } else if count > 0 {
+            silent.push(application);
+        }
+        others.extend(kinds);
+    }
+    if has_any { Ok(silent) } else { Err(others.into_iter().collect()) }
 }
 
-impl Kinds {
-    fn of(threads: &[Records], types: &[u32]) -> Self {
-        let mut kinds = rustc_hash::FxHashSet::default();
-        for records in threads {
-            let mut last = 0;
-            for kind in records.types.iter().copied() {
-                if kind != last {
-                    kinds.insert(kind);
-                    last = kind;
-                }
-            }
+/// Takes applications out of what was read.
+fn leave_out(header: &mut Header, scanned: &mut Scanned, applications: &[u32]) {
+    if applications.is_empty() {
+        return;
+    }
+    let mut places: Vec<Option<u32>> = Vec::with_capacity(scanned.threads.len());
+    let mut next = 0;
+    for (application, tasks) in (1..).zip(&mut header.applications) {
+        let is_kept = !applications.contains(&application);
+        for _ in 0..tasks.iter().map(|task| task.threads).sum() {
+            places.push(is_kept.then_some(next));
+            next += u32::from(is_kept);
         }
-        let mut others: Vec<u32> = kinds.into_iter().collect();
-        others.sort_unstable();
-        Self {
-            has_any: others.iter().any(|kind| calls::is_mpi(*kind) || openmp::is_openmp(*kind) || types.contains(kind)),
-            others,
+        if !is_kept {
+            tasks.clear();
         }
     }
+    let mut place = places.iter();
+    scanned.threads.retain(|_| place.next().is_some_and(Option::is_some));
+    scanned.messages.retain_mut(|message| {
+        let ends = [message.sender, message.receiver].map(|thread| places[thread as usize]);
+        let [Some(sender), Some(receiver)] = ends else { return false };
+        (message.sender, message.receiver) = (sender, receiver);
+        true
+    });
+    scanned.communicators.retain(|line| !applications.contains(&line.application));
+}
 
-    fn refusal(&self, labels: &Labels) -> String {
-        let name =
-            |kind: &u32| labels.of_type(*kind).map_or_else(|| kind.to_string(), |label| format!("{kind} ({label})"));
-        let mut names: Vec<String> = self.others.iter().take(NAMED).map(name).collect();
-        if self.others.len() > NAMED {
-            names.push("...".to_owned());
-        }
-        let types = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!(
-            "it has no events of MPI or OpenMP, by which waiting is found; types of events: {types}. --paraver-types makes regions of some"
-        )
+/// Says which types there are where none is of use.
+fn refusal(types: &[u32], labels: &Labels) -> String {
+    let name = |kind: &u32| labels.of_type(*kind).map_or_else(|| kind.to_string(), |label| format!("{kind} ({label})"));
+    let mut names: Vec<String> = types.iter().take(NAMED).map(name).collect();
+    if types.len() > NAMED {
+        names.push("...".to_owned());
     }
+    let types = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("it has no events of MPI or OpenMP, by which waiting is found; types of events: {types}.")
 }
 
 /// What is odd in a trace.
@@ -172,9 +198,10 @@ impl Notes<'_> {
         self.list.push(Oddity { kind, place: Place { path: self.path.to_owned(), offset: 0 }, text });
     }
 
-    fn count(&mut self, kind: OddityKind, count: u64, what: &str) {
+    /// What there is, how often, and what follows from it.
+    fn count(&mut self, kind: OddityKind, what: &str, count: u64, then: &str) {
         if count > 0 {
-            self.add(kind, format!("{what}: {count}"));
+            self.add(kind, format!("{what}: {count}{then}"));
         }
     }
 
@@ -188,19 +215,12 @@ impl Notes<'_> {
             let kind = char::from(*kind).escape_default();
             self.add(OddityKind::UnknownRecord, format!("unknown kind of record {kind}: {count}"));
         }
-        self.count(
-            OddityKind::DanglingReference,
-            odd.wrong_threads,
-            "records of threads that the header does not have",
-        );
-        self.count(OddityKind::Count, odd.no_values, "event without a value");
-        let first = odd.first_unreadable + 1;
-        self.count(
-            OddityKind::Unreadable,
-            odd.unreadable,
-            &format!("lines that are no records, the first of them {first}"),
-        );
-        self.count(OddityKind::Range, odd.unordered, "records out of order");
+        let threads = "records of threads that the header does not have";
+        self.count(OddityKind::DanglingReference, threads, odd.wrong_threads, "");
+        self.count(OddityKind::Count, "event without a value", odd.no_values, "");
+        let first = format!(", the first of them line {}", odd.first_unreadable + 1);
+        self.count(OddityKind::Unreadable, "lines that are no records", odd.unreadable, &first);
+        self.count(OddityKind::Range, "records out of order", odd.unordered, "");
         if scanned.last > header.end {
             let text = format!(
                 "records behind the end of the header: the run ends at {}, not at {}",
@@ -220,24 +240,28 @@ impl Notes<'_> {
 
     fn threads(&mut self, threads: &[Thread]) {
         let sum = |of: fn(&Odd) -> u64| threads.iter().map(|thread| of(&thread.odd)).sum();
-        self.count(OddityKind::Truncated, sum(|odd| odd.open_at_start), "call open at the start");
-        self.count(OddityKind::Truncated, sum(|odd| odd.open_at_end), "call open at the end");
-        self.count(OddityKind::Crossing, sum(|odd| odd.ends), "ends of calls that did not begin");
-        self.count(
-            OddityKind::Crossing,
-            sum(|odd| odd.crossings),
-            "regions that end after the one around them, and end with it",
-        );
-        self.count(OddityKind::Range, sum(|odd| odd.samples), "values of counters that cannot be are left out");
+        self.count(OddityKind::Missing, "call open at the start", sum(|odd| odd.open_at_start), "");
+        self.count(OddityKind::Missing, "call open at the end", sum(|odd| odd.open_at_end), "");
+        self.count(OddityKind::Crossing, "end of a call that did not begin", sum(|odd| odd.ends), "");
+        let crossing = "region that would end after the one around it";
+        self.count(OddityKind::Crossing, crossing, sum(|odd| odd.crossings), ", ends with it");
+        self.count(OddityKind::Range, "value of a counter that cannot be", sum(|odd| odd.samples), ", left out");
     }
 
-    fn communication(&mut self, messages: &Messages, operations: &Operations) {
+    fn communication(&mut self, messages: &Messages, operations: &Operations, processes: &Processes) {
         let odd = &messages.odd;
-        self.count(OddityKind::Missing, odd.without_message, "receive without message, whose waiting is unknown");
-        self.count(OddityKind::Missing, odd.without_call, "message that no call sends or receives is left out");
-        self.count(OddityKind::Range, odd.backward, "message that is received before it is sent");
-        self.count(OddityKind::DanglingReference, odd.foreign, "message between applications is left out");
-        let unresolved = "collective calls without those of all other members, whose waiting is unknown";
-        self.count(OddityKind::Missing, operations.unresolved, unresolved);
+        let tasks: BTreeSet<String> =
+            messages.unmatched.iter().map(|thread| processes.name(processes.of_threads[*thread as usize])).collect();
+        let mut names: Vec<&str> = tasks.iter().take(NAMED).map(String::as_str).collect();
+        if tasks.len() > NAMED {
+            names.push("...");
+        }
+        let waiting = format!(", whose waiting is unknown ({})", names.join(", "));
+        self.count(OddityKind::Missing, "receive without message", odd.without_message, &waiting);
+        self.count(OddityKind::Missing, "message that ends in no call", odd.without_call, ", left out");
+        self.count(OddityKind::Range, "message received before it is sent", odd.backward, "");
+        self.count(OddityKind::DanglingReference, "message between applications", odd.foreign, ", left out");
+        let unresolved = "collective call without those of all other members";
+        self.count(OddityKind::Missing, unresolved, operations.unresolved, ", whose waiting is unknown");
     }
 }

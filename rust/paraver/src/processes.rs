@@ -40,6 +40,12 @@ impl Processes {
         Self { list, of_threads, first }
     }
 
+    /// The name of a process: its rank, or, of several applications, application and task.
+    pub(crate) fn name(&self, process: u32) -> String {
+        let Process { application, task, .. } = self.list[process as usize];
+        if self.applications() == 1 { format!("rank {}", task - 1) } else { format!("{application}.{task}") }
+    }
+
     /// Number of applications.
     pub(crate) fn applications(&self) -> usize {
         self.first.len() - 1

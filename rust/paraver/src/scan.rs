@@ -49,6 +49,11 @@ impl Records {
         self.states.extend(other.states);
     }
 
+    /// Types of events, each once if they follow each other.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = u32> {
+        self.types.chunk_by(|a, b| a == b).map(|same| same[0])
+    }
+
     /// Pairs of type and value of a line.
     pub(crate) fn pairs(&self, line: usize) -> impl Iterator<Item = (u32, i64)> {
         let begin = line.checked_sub(1).map_or(0, |before| self.lines[before].1);
