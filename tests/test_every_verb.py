@@ -107,6 +107,8 @@ def test_recorded_traces_have_results_and_findings(tmp_path, capsys):
             call(["analyze", str(trace), "-o", str(tmp_path / str(number))], capsys)
     for number, trace in enumerate(sorted((SHARED / "kineto").glob("*/traces"))):
         call(["analyze", str(trace), "-o", str(tmp_path / f"kineto{number}")], capsys)
+    for number, trace in enumerate(sorted((SHARED / "paraver/real").glob("*.prv.gz"))):
+        call(["analyze", str(trace), "-o", str(tmp_path / f"paraver{number}")], capsys)
 
 
 def test_waits_of_each_metric_can_be_chosen():

@@ -283,9 +283,24 @@ def test_waits_of_a_written_trace(tmp_path):
     agree(waits(tmp_path / "run.pcf"), right)
 
 
+def test_a_gap_between_states_is_no_computation(tmp_path):
+    def computes(text: str) -> float:
+        return whywait.analyze(write(tmp_path, text)).metrics["comp"].total * 1e9
+
+    whole = f"{HEADER}\n{BODY}"
+    assert computes(whole) == pytest.approx(1000 + 2500 + 3900 + 3000 + 1800 + 3900)
+    gap = whole.replace("1:1:1:1:1:3500:6000:1\n", "1:1:1:1:1:3500:4000:1\n1:1:1:1:1:4200:6000:1\n")
+    assert computes(gap) == pytest.approx(1000 + 2300 + 3900 + 3000 + 1800 + 3900)
+
+
 def test_order_of_lines_of_one_instant_does_not_matter(tmp_path):
-    right = {"mpi_latesender": {"0": 2000}, "mpi_barrier_wait": {"1": 1000}}
-    lines = BODY.splitlines()
+    right = {"mpi_latesender": {"0": 2000, "1": 500}, "mpi_barrier_wait": {"1": 1000}}
+    # A call begins when the one before it ends.
+    more = (
+        "2:2:1:2:1:3200:50000001:2\n2:2:1:2:1:4000:50000001:0\n2:1:1:1:1:3700:50000001:1\n2:1:1:1:1:3800:50000001:0\n"
+    )
+    more += "3:1:1:1:1:3700:3800:2:1:2:1:3200:4000:8:7"
+    lines = BODY.splitlines() + more.splitlines()
     for seed in range(5):
         order = random.Random(seed)  # noqa: S311
         mixed = sorted(lines[1:], key=lambda line: (int(line.split(":")[5 + (line[0] == "3")]), order.random()))
