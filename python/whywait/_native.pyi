@@ -76,7 +76,7 @@ class Run:
         """The anchor file."""
     @property
     def is_in_files(self) -> bool:
-        """Whether it is in files, rather than in the memory of this process."""
+        """Whether other processes read the same from its path, rather than what is in the memory of this one."""
     @property
     def archive_name(self) -> str:
         """The name of the archive."""

@@ -33,6 +33,8 @@ pub(crate) struct Run {
     traces: Option<Arc<KinetoRecording>>,
     /// The trace of Paraver that it was read from, if any.
     paraver: Option<Arc<ParaverRecording>>,
+    /// Whether it is read in another way than its path alone says.
+    has_choices: bool,
     definitions: DefinitionIndex,
 }
 
@@ -40,7 +42,7 @@ impl Run {
     /// A run that is not read from an archive.
     pub(crate) fn new(recording: Arc<dyn Recording>) -> Self {
         let definitions = DefinitionIndex::new(recording.definitions());
-        Self { recording, archive: None, traces: None, paraver: None, definitions }
+        Self { recording, archive: None, traces: None, paraver: None, has_choices: false, definitions }
     }
 
     /// The archive, to copy it as it is.
@@ -111,18 +113,20 @@ impl Run {
         truncated: bool,
         inference: bool,
     ) -> PyResult<Self> {
+        let of_profiler = paths.is_some() || cycle.is_some() || comm_kernels.is_some() || memory;
+        let has_choices = of_profiler || types.is_some() || application.is_some() || truncated || !inference;
         if whywait_paraver::detect(&path) {
             let options =
                 whywait_paraver::Options { types: types.unwrap_or_default(), application, truncated, inference };
             let trace = detached(py, || whywait_paraver::open(&path, &options))?.map_err(paraver_error)?;
             let trace = Arc::new(trace);
-            return Ok(Self { paraver: Some(trace.clone()), ..Self::new(trace) });
+            return Ok(Self { paraver: Some(trace.clone()), has_choices, ..Self::new(trace) });
         }
         if kineto::names_traces(&path) {
             let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default(), memory)?;
             let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
             let traces = Arc::new(traces);
-            return Ok(Self { traces: Some(traces.clone()), ..Self::new(traces) });
+            return Ok(Self { traces: Some(traces.clone()), has_choices, ..Self::new(traces) });
         }
         let archive = Arc::new(detached(py, || Archive::open(&path))?.map_err(archive_error)?);
         Ok(Self { archive: Some(archive.clone()), ..Self::new(archive) })
@@ -144,10 +148,10 @@ impl Run {
         self.paraver.as_ref().map(|trace| paraver::facts(py, trace.facts())).transpose()
     }
 
-    /// Whether it is in files, rather than in the memory of this process.
+    /// Whether other processes read the same from its path, rather than what is in the memory of this one.
     #[getter]
     fn is_in_files(&self) -> bool {
-        self.archive.is_some() || self.traces.is_some() || self.paraver.is_some()
+        self.archive.is_some() || (self.traces.is_some() || self.paraver.is_some()) && !self.has_choices
     }
 
     /// Name of the archive.
