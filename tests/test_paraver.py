@@ -342,6 +342,18 @@ def test_an_application_without_mpi_is_left_out(tmp_path):
     assert whywait.open(path).definitions["LocationGroup"]["name"].to_pylist() == ["2.1", "2.2"]
 
 
+def test_applications_end_apart(tmp_path):
+    header = "#Paraver (1):9000_ns:1(4):2:2(1:1,1:1),2(1:1,1:1),2"
+    lines = ["c:1:1:2:1:2", "c:2:2:2:1:2"]
+    ends = {(1, 1): 1000, (1, 2): 2000, (2, 1): 5000, (2, 2): 7500}
+    for cpu, ((application, task), begin) in enumerate(ends.items(), 1):
+        end = 2100 if application == 1 else 7600
+        lines += [f"2:{cpu}:{application}:{task}:1:{time}:50000003:{value}" for time, value in ((begin, 32), (end, 0))]
+    path = write(tmp_path, "\n".join([header, *lines]) + "\n")
+    found = waits(path)["mpi_finalize_wait"]
+    assert {rank: round(ticks) for rank, ticks in found.items()} == {"0": 1000, "2": 2500}
+
+
 def test_receives_without_a_message_are_counted_by_rank(tmp_path):
     path = write(tmp_path, f"{HEADER}\n" + "\n".join(line for line in BODY.splitlines() if line[0] != "3") + "\n")
     assert "receive without message: 1, whose waiting is unknown (rank 0)" in oddities(path)

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::time_order::in_time_order;
 use super::unrecorded;
+use super::worlds::worlds;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
@@ -157,9 +158,9 @@ pub(crate) fn neighbors<'a, M>(topology: &'a Topology, members: &'a [M], rank: u
 
 /// From here on, numbers stand for the communicators of calls without records, by series.
 const UNRECORDED: u32 = 1 << 31;
-/// Stands for the communicator of all processes that initialize the library.
+/// Stands for the communicators of all processes of a world that initialize the library.
 const INIT: CommId = CommId::new(u32::MAX - 1);
-/// Stands for the communicator of all processes that finalize the library.
+/// Stands for the communicators of all processes of a world that finalize the library.
 const FINALIZE: CommId = CommId::new(u32::MAX - 2);
 
 /// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`; `times` says which
@@ -174,7 +175,7 @@ pub fn match_all<R: Send>(
     consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
 ) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
-    let expected = [(INIT, participants(trace, INIT)?), (FINALIZE, participants(trace, FINALIZE)?)];
+    let worlds = worlds(&trace.definitions);
     let (unrecorded, series, mut diagnostics) = unrecorded::parts(trace)?;
     let mut results = Vec::with_capacity(trace.shards.len());
     let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
@@ -183,7 +184,7 @@ pub fn match_all<R: Send>(
         let posted: Vec<(Outbox<Member>, Diagnostics)> = trace
             .par_shards()
             .zip(&unrecorded)
-            .map(|(shard, calls)| post(trace, shard, times, (calls, &series), is_served))
+            .map(|(shard, calls)| post(trace, shard, times, (calls, &series), &worlds, is_served))
             .collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
@@ -205,10 +206,10 @@ pub fn match_all<R: Send>(
                 let mut diagnostics = Diagnostics::default();
                 for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
                     let comm = instance[0].comm;
-                    let size = match expected.iter().find(|(library, _)| *library == comm) {
-                        Some(&(_, size)) => size,
-                        None if comm.number() >= UNRECORDED => series[(comm.number() - UNRECORDED) as usize].size,
-                        None => trace.definitions.comms[comm].size,
+                    let size = match comm {
+                        INIT | FINALIZE => instance.len(),
+                        _ if comm.number() >= UNRECORDED => series[(comm.number() - UNRECORDED) as usize].size,
+                        _ => trace.definitions.comms[comm].size,
                     };
                     if let Some(kind) = check(instance, size, &mut diagnostics) {
                         consume(&mut result, kind, instance);
@@ -278,11 +279,6 @@ fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
     sorted
 }
 
-/// Number of processes that start or end the library.
-fn participants(trace: &Trace, comm: CommId) -> Result<usize> {
-    trace.exchange.sum(trace.shards.iter().map(|shard| library_calls(trace, shard, comm).count()).sum())
-}
-
 /// First `MPI_Init` or `MPI_Finalize` of each process of a shard: process, location, instance.
 fn library_calls(
     trace: &Trace,
@@ -305,6 +301,7 @@ fn post(
     shard: &Shard,
     times: Times,
     (unrecorded, series): (&[unrecorded::Part], &[unrecorded::Series]),
+    worlds: &[u32],
     is_served: impl Fn(u32) -> bool,
 ) -> (Outbox<Member>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
@@ -362,7 +359,7 @@ fn post(
     };
     for comm in [INIT, FINALIZE] {
         for (process, location, instance) in library_calls(trace, shard, comm) {
-            without_record(comm, 0, process.number(), (location, instance), 0);
+            without_record(comm, worlds[process.index()], process.number(), (location, instance), 0);
         }
     }
     for part in unrecorded {

@@ -18,3 +18,4 @@ pub mod transfers;
 pub(crate) mod trees;
 pub(crate) mod unrecorded;
 pub mod windows;
+mod worlds;
