@@ -233,6 +233,15 @@ def test_an_exported_trace_has_the_same_waits(name, tmp_path):
     assert {wait["path"].partition("/")[0] for wait in again.wait_states().to_pylist()} <= paths | {"main"}
 
 
+def test_an_exported_trace_of_threads_computes_as_long(tmp_path):
+    original = whywait.analyze(DATA / "workers" / "traces.otf2")
+    original.write_paraver(tmp_path / "run.prv")
+    again = whywait.analyze(tmp_path / "run.prv")
+    # What the runtime does between a fork and its first instruction is not in such traces.
+    assert again.metrics["comp"].total == pytest.approx(original.metrics["comp"].total, rel=0.01)
+    assert again.metrics["mpi"].total == pytest.approx(original.metrics["mpi"].total, abs=1e-7)
+
+
 def test_an_export_says_who_is_waited_for(tmp_path):
     path = write(tmp_path, f"{HEADER}\n{BODY}")
     out = tmp_path / "out" / "waits.prv.gz"

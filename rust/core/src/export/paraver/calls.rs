@@ -83,7 +83,8 @@ pub(super) fn of_location(
         }
         lines.calls += u64::from(term.kind != 0);
         let around = states.open.last().copied();
-        let state = term.state.or(around).unwrap_or(RUNNING);
+        // The program's own code runs in barriers as well: tasks do.
+        let state = term.state.unwrap_or(RUNNING);
         if around != Some(state) {
             states.turn(time, &mut lines);
         }
@@ -91,7 +92,7 @@ pub(super) fn of_location(
         if term.kind == 0 {
             continue;
         }
-        let operation = collective.map(|(_, row)| &shard.collectives.rows[row]);
+        let operation = collective.filter(|_| term.is_call).map(|(_, row)| &shard.collectives.rows[row]);
         let of_operation = operation.into_iter().flat_map(|operation| {
             let comm = objects.comm(trace, operation.comm, process);
             let known = trace.definitions.comms.get(operation.comm.index());

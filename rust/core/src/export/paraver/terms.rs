@@ -29,13 +29,19 @@ const IO: u8 = 12;
 const DISABLED: u8 = 14;
 const OTHERS: u8 = 15;
 
+/// Whether the runtime of OpenMP works in a region, and not the program.
+fn is_runtime(role: RegionRole) -> bool {
+    use RegionRole as Role;
+    matches!(role, Role::CRITICAL | Role::ATOMIC | Role::ORDERED | Role::TASK_WAIT | Role::FLUSH)
+}
+
 /// What a call path is in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Term {
     /// Type and value of its event; type 0 if it has none.
     pub(super) kind: u32,
     pub(super) value: i64,
-    /// The state in it; that around it if none.
+    /// The state in it; running if none.
     pub(super) state: Option<u8>,
     /// Whether it is a call of MPI.
     pub(super) is_call: bool,
@@ -113,7 +119,7 @@ impl Terms {
         }
         let state = match paradigm {
             Paradigm::PTHREAD => Some(SYNCHRONIZATION),
-            Paradigm::OPENMP if class == RegionClass::Critical || name.starts_with("omp_") => Some(SYNCHRONIZATION),
+            Paradigm::OPENMP if is_runtime(role) || name.starts_with("omp_") => Some(SYNCHRONIZATION),
             _ if matches!(role, RegionRole::FILE_IO | RegionRole::FILE_IO_METADATA) => Some(IO),
             _ if class.library().is_some() => Some(OTHERS),
             _ => None,
