@@ -157,6 +157,8 @@ class Queues:
             self._add("mpi_match_attempts", m.post, attempts(m, others))
             if any(x.pair == m.pair and x.n > m.n and x.q < m.q for x in others):
                 self._add("mpi_overtaken", m.post)
+            if any(x.d <= m.q for x in self.messages if same_sender(x, m) and (x.s, x.order) > (m.s, m.order)):
+                self._add("mpi_unexpected_at_least", m.post)
 
     def _senders(self) -> None:
         for m in self.messages:
@@ -237,6 +239,11 @@ class Queues:
             if value:
                 table[metric][tuple(cell)] = value / self.trace.resolution if metric.endswith("_time") else value
         return dict(table)
+
+
+def same_sender(a: Message, b: Message) -> bool:
+    """Whether the same thread sent both messages, to the same process and communicator."""
+    return a.pair == b.pair and a.send.thread is b.send.thread
 
 
 def attempts(m: Message, others: list[Message]) -> int:

@@ -24,6 +24,7 @@ mod levels;
 mod message;
 mod moments;
 mod options;
+mod proven;
 mod receivers;
 mod requests;
 mod senders;

@@ -6,6 +6,7 @@
 use super::channels::{Found, search};
 use super::ledger::Moment;
 use super::options::Options;
+use super::proven::{Seen, proven};
 use super::receivers::{Receivers, count, queued};
 use super::senders::Alike;
 use crate::schema::QueueMetric;
@@ -16,7 +17,7 @@ impl Receivers<'_> {
         let Self { trace, shard, limits, .. } = *self;
         let mut moments = Vec::new();
         for process in shard.processes {
-            let mut messages = Vec::new();
+            let (mut messages, mut seen) = (Vec::new(), Vec::new());
             for i in shard.local_locations(trace.definitions.processes[process].locations) {
                 let location = shard.location(i);
                 self.each(i, |met| {
@@ -29,8 +30,13 @@ impl Receivers<'_> {
                         moments.push(Moment { metric, callpath, location, time, value });
                     });
                     messages.push(queued(met, location));
+                    seen.push(Seen::new(met, location));
                 });
             }
+            proven(&mut seen, |message| {
+                let (metric, (callpath, location)) = (QueueMetric::UnexpectedAtLeast, message.place);
+                moments.push(Moment { metric, callpath, location, time: message.posted, value: 1 });
+            });
             search(&mut messages, options.lists, |message, found| {
                 let (metric, value) = match found {
                     Found::Overtaken => (QueueMetric::Overtaken, 1),

@@ -7,6 +7,7 @@ use super::in_flight::{self, Slices};
 use super::levels::{Change, Course, Detail, Level, Quantity, size, sort_by_time};
 use super::message::{Message, calls, posted};
 use super::options::Lists;
+use super::proven::{Seen, proven};
 use super::senders::Alike;
 use super::sums::{Counts, Sums};
 use crate::ids::{CallPathId, LocationId};
@@ -32,14 +33,14 @@ pub(super) struct Replayed {
 /// A message with its receive.
 pub(super) struct Met<'a> {
     pub(super) message: &'a Message,
-    receive: &'a Received,
+    pub(super) receive: &'a Received,
     /// Call path and time (q) of the call that posts the receive.
     pub(super) callpath: CallPathId,
     pub(super) posted: i64,
     /// When the message arrives (a).
     arrival: i64,
     /// When its receive is complete (d).
-    completed: i64,
+    pub(super) completed: i64,
     is_eager: bool,
 }
 
@@ -113,15 +114,18 @@ impl<'a> Receivers<'a> {
                 replayed.counts.end_location(shard.location(i));
             }
             if !channels.are_in_order(lists) {
-                let mut queued = Vec::new();
+                let (mut queued, mut seen) = (Vec::new(), Vec::new());
                 for i in locations {
                     self.each(i, |met| {
                         let number = channels.number(met.receive.peer, met.receive.comm);
                         if !channels.is_in_order(number, lists) {
                             queued.push(self::queued(met, shard.location(i)));
+                            seen.push(Seen::new(met, shard.location(i)));
                         }
                     });
                 }
+                // Of messages in order, none is posted after a later one.
+                proven(&mut seen, |message| replayed.sums.add(QueueMetric::UnexpectedAtLeast, message.place, 1));
                 search(&mut queued, lists, |message, found| match found {
                     Found::Overtaken => replayed.sums.add(QueueMetric::Overtaken, message.place, 1),
                     Found::Comparisons(number) => {
