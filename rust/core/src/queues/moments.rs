@@ -6,8 +6,8 @@
 use super::channels::{Found, search};
 use super::ledger::Moment;
 use super::options::Options;
-use super::proven::{Seen, proven};
-use super::receivers::{Receivers, count, queued};
+use super::proven::proven;
+use super::receivers::{Receivers, count, queued, seen};
 use super::senders::Alike;
 use crate::schema::QueueMetric;
 
@@ -17,7 +17,7 @@ impl Receivers<'_> {
         let Self { trace, shard, limits, .. } = *self;
         let mut moments = Vec::new();
         for process in shard.processes {
-            let (mut messages, mut seen) = (Vec::new(), Vec::new());
+            let (mut messages, mut all) = (Vec::new(), Vec::new());
             for i in shard.local_locations(trace.definitions.processes[process].locations) {
                 let location = shard.location(i);
                 self.each(i, |met| {
@@ -30,10 +30,10 @@ impl Receivers<'_> {
                         moments.push(Moment { metric, callpath, location, time, value });
                     });
                     messages.push(queued(met, location));
-                    seen.push(Seen::new(met, location));
+                    all.push(seen(met, location));
                 });
             }
-            proven(&mut seen, |message| {
+            proven(&mut all, |message| {
                 let (metric, (callpath, location)) = (QueueMetric::UnexpectedAtLeast, message.place);
                 moments.push(Moment { metric, callpath, location, time: message.posted, value: 1 });
             });

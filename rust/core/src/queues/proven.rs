@@ -2,33 +2,20 @@
 //!
 //! Messages of a thread on a communicator reach their receiver in order, so whatever the library does, the earlier one had arrived.
 
-use super::receivers::Met;
 use super::sums::CellKey;
 use crate::ids::{CommId, LocationId};
 
 /// A message of a receiver.
 pub(super) struct Seen {
     /// The sending thread and the communicator.
-    channel: (LocationId, CommId),
+    pub(super) channel: (LocationId, CommId),
     /// When it was sent, and its number among the sends of the sender's shard.
-    sent: (i64, u32),
+    pub(super) sent: (i64, u32),
     /// When its receive was posted and complete, ticks.
     pub(super) posted: i64,
-    completed: i64,
+    pub(super) completed: i64,
     /// Where its receive was posted.
     pub(super) place: CellKey,
-}
-
-impl Seen {
-    pub(super) fn new(met: &Met, location: LocationId) -> Self {
-        Self {
-            channel: (met.message.location, met.receive.comm),
-            sent: (met.message.sent, met.message.row),
-            posted: met.posted,
-            completed: met.completed,
-            place: (met.callpath, location),
-        }
-    }
 }
 
 /// Passes on the messages of a process that were certainly unexpected.

@@ -33,14 +33,14 @@ pub(super) struct Replayed {
 /// A message with its receive.
 pub(super) struct Met<'a> {
     pub(super) message: &'a Message,
-    pub(super) receive: &'a Received,
+    receive: &'a Received,
     /// Call path and time (q) of the call that posts the receive.
     pub(super) callpath: CallPathId,
     pub(super) posted: i64,
     /// When the message arrives (a).
     arrival: i64,
     /// When its receive is complete (d).
-    pub(super) completed: i64,
+    completed: i64,
     is_eager: bool,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Receivers<'a> {
                         let number = channels.number(met.receive.peer, met.receive.comm);
                         if !channels.is_in_order(number, lists) {
                             queued.push(self::queued(met, shard.location(i)));
-                            seen.push(Seen::new(met, shard.location(i)));
+                            seen.push(self::seen(met, shard.location(i)));
                         }
                     });
                 }
@@ -174,6 +174,17 @@ pub(super) fn queued(met: &Met, location: LocationId) -> Queued {
         arrival: met.arrival,
         posted: met.posted,
         number: 0,
+        place: (met.callpath, location),
+    }
+}
+
+/// The properties of a message that tell whether it was certainly unexpected.
+pub(super) fn seen(met: &Met, location: LocationId) -> Seen {
+    Seen {
+        channel: (met.message.location, met.receive.comm),
+        sent: (met.message.sent, met.message.row),
+        posted: met.posted,
+        completed: met.completed,
         place: (met.callpath, location),
     }
 }
