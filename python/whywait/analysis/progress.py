@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _LIBRARIES = ("mpi", "shmem", "armci", "pgas")
-# Wait for Progress, of all libraries.
-_WAITS = tuple(f"{library}_rma_{kind}_wait_for_progress" for library in _LIBRARIES for kind in ("sync", "comm"))
+#: Wait for Progress, of all libraries.
+WAITS = tuple(f"{library}_rma_{kind}_wait_for_progress" for library in _LIBRARIES for kind in ("sync", "comm"))
 #: How long targets were away in such calls.
-AWAY = tuple(f"{name}_away" for name in _WAITS)
+AWAY = tuple(f"{name}_away" for name in WAITS)
 #: The minimum share of the time for an assessment.
 _NOTABLE = 0.001
 
@@ -46,7 +46,7 @@ def progress_thread(result: ResultData) -> dict[str, Any] | None:
     if not time:
         return None
     lower, upper = (
-        sum(profile.total(name) for name in names if name in profile.metrics) / time for names in (_WAITS, AWAY)
+        sum(profile.total(name) for name in names if name in profile.metrics) / time for names in (WAITS, AWAY)
     )
     upper = max(lower, upper)
     if upper < _NOTABLE:

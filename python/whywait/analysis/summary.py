@@ -11,6 +11,7 @@ import whywait._native as _native
 from whywait.analysis.causes import costliest, critical, on_ranks, passed_on
 from whywait.analysis.clocks import sentences
 from whywait.analysis.focus import ALL, FocusedData, focused
+from whywait.analysis.layers import layers
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.spc import unexpected
 from whywait.analysis.waiting import account
@@ -44,10 +45,10 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         the headlines are about, see `headlines`), of the whole run ``waiting`` (``total`` in seconds, ``share`` of all
         time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
-        `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``unknown_libraries`` (see
-        `whywait.model.unknown_libraries`), ``warnings``, ``oddities`` (of
-        the definitions), and ``unexpected`` (see `whywait.analysis.spc.unexpected`; only if both counts exist). All
-        values are such that JSON can say them.
+        `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``layers`` (see
+        `whywait.analysis.layers`), ``unknown_libraries`` (see `whywait.model.unknown_libraries`), ``warnings``,
+        ``oddities`` (of the definitions), and ``unexpected`` (see `whywait.analysis.spc.unexpected`; only if both
+        counts exist). All values are such that JSON can say them.
     """
     profile = result.profile
     counted = unexpected(result)
@@ -73,6 +74,7 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         "worst": worst_wait_states(result, metrics=result.profile.metrics.waiting),
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
+        "layers": layers(result),
         "unknown_libraries": result.unknown_libraries,
         "warnings": [*result.warnings, *_recording_notes(result)],
         "oddities": [

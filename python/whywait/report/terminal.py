@@ -90,6 +90,7 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from outside_lines(summary["focus"], width)
     yield []
     yield from _worst(summary, width, unicode=unicode)
+    yield from _layers(summary, width)
     if counted := summary.get("unexpected"):
         text = f"Unexpected messages: {counted['recorded']:,.0f} counted by Open MPI ({counted['name']}), "
         yield []
@@ -109,6 +110,20 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
         yield [("Warnings", "bold")]
         for warning in summary["warnings"]:
             yield from _paragraph(finding(warning), width, "yellow")
+
+
+def _layers(summary: dict[str, Any], width: int) -> Iterator[Line]:
+    """Yield the calls of libraries above MPI in which most of the waiting is."""
+    least = _SMALL * summary["waiting"]["total"]
+    shown = [one for one in summary.get("layers", ()) if one["waiting"] > least]
+    if not shown:
+        return
+    head = width - 11 - 11
+    yield []
+    yield [("Calls of libraries above MPI".ljust(head) + "time".rjust(11) + "waiting".rjust(11), "bold")]
+    for one in sorted(shown, key=lambda one: -one["waiting"])[:_WORST]:
+        amounts = seconds(one["time"]).rjust(11) + seconds(one["waiting"]).rjust(11)
+        yield [(f"{one['call']} ({one['library']})"[: head - 1].ljust(head) + amounts, "")]
 
 
 def finding(warning: dict[str, Any]) -> str:
