@@ -159,7 +159,7 @@ def test_path_keeps_the_end():
 
 
 def test_call_paths_that_look_the_same_are_told_in_full():
-    rest = {"costs": 1.0, "share": 0.3, "ranks": 1, "worst_rank": 0, "long_term": 0.0, "classes": []}
+    rest = {"costs": 1.0, "share": 0.3, "ranks": 1, "worst_rank": 0, "long_term": 0.0, "classes": [], "functions": []}
 
     def place(middle):
         names = ["a_program_with_a_name", middle, "exchange_boundaries_with_all_neighbours", "MPI_Send"]

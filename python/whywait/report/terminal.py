@@ -20,6 +20,8 @@ Line = list[tuple[str, str]]
 
 _WIDTH, _NARROWEST, _WIDEST = 80, 40, 110
 _BAR = 16
+# With less room for names, there are no bars.
+_NAMES = 24
 _SMALL = 0.001
 # Shares closer to one than this differ from it by rounding errors.
 _EXACT = 1e-9
@@ -81,8 +83,9 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     unicode
         Whether to draw with more than ASCII.
     """
-    for line in _headline(summary):
-        yield [(line, "bold")]
+    for headline in _headline(summary):
+        for line in textwrap.wrap(headline, width, break_on_hyphens=False):
+            yield [(line, "bold")]
     for sentence in (*summary.get("recording", ()), *summary.get("clocks", ())):
         yield from _paragraph(sentence, width, "dim")
     yield []
@@ -216,7 +219,9 @@ def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterat
         yield [("No time was spent in any region.", "")]
         return
     whole = metrics["time"]["total"]
-    name_width = width - 11 - 8 - _BAR - 2
+    name_width, bars = width - 11 - 8 - _BAR - 2, _BAR
+    if name_width < _NAMES:
+        name_width, bars = width - 11 - 8, 0
     yield [("Where the time went".ljust(name_width) + "CPU time".rjust(11) + "share".rjust(8), "bold")]
     depth = {"time": 0}
     for name, metric in metrics.items():
@@ -233,7 +238,7 @@ def _where(metrics: dict[str, dict[str, Any]], width: int, block: str) -> Iterat
             (label[: name_width - 1].ljust(name_width), ""),
             (seconds(metric["total"]).rjust(11), ""),
             (percent(share).rjust(8), ""),
-            (("  " + block * round(share * _BAR)).rstrip(), "cyan"),
+            (("  " + block * round(share * bars)).rstrip(), "cyan"),
         ]
 
 
@@ -316,7 +321,7 @@ def unknown_lines(focus: dict[str, Any], width: int, bar: int = 0) -> Iterator[L
     account = focus["account"]
     amounts = width - 11 - 8 - bar
     for label, amount in (
-        ("calls of libraries, which pass it on", focus["passed_on"]),
+        ("library calls, which pass it on", focus["passed_on"]),
         ("causes outside the focus", account["elsewhere"]),
         ("no known cause", account["unknown"]),
     ):

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use whywait_core::analysis::{Analysis, Monitor, Options, analyze};
-use whywait_core::export::perfetto::{self, Selection};
+use whywait_core::export::perfetto;
+use whywait_core::export::selection::Selection;
 use whywait_core::export::timeline::{self, Request};
 use whywait_core::trace::decode::Progress;
 use whywait_otf2::Archive;

@@ -320,9 +320,8 @@ fn post(
             let call = &shard.collectives.rows[row as usize];
             let comm = &trace.definitions.comms[call.comm];
             let location = shard.location_of(&shard.collectives, row);
-            match *comm.members {
-                Members::Unknown => diagnostics.add(DiagnosticKind::UnknownCommunicator, location, call.begin),
-                _ => {}
+            if matches!(*comm.members, Members::Unknown) {
+                diagnostics.add(DiagnosticKind::UnknownCommunicator, location, call.begin);
             }
             // Alone nobody waits.
             let Some(rank) = comm.rank(process).filter(|_| comm.size > 1) else { continue };

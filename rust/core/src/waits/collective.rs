@@ -62,27 +62,11 @@ pub fn detect<R: Default + Send>(
         also(more, kind, members);
     };
     let (mut found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
-    let of_groups = intercomms::operations(trace, Times::Operation, |_, _, _, _| ())?;
     let mut between = begin(0);
-    for ((comm, _, _), groups) in of_groups.into_iter().filter(|((_, blocks, _), _)| *blocks) {
-        let (size, first) = (
-            groups[0].len() + groups[1].len(),
-            *groups.iter().flatten().map(|(first, ())| first).next().expect("someone takes part"),
-        );
-        let place = Some(Place::at(first.location, first.begin));
-        let Some(operation) = intercomms::operation(trace, comm, &groups) else {
-            diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
-            continue;
-        };
-        let Some(ways) = intercomms::ways(operation, groups) else {
-            diagnostics.count(DiagnosticKind::InterCommunicatorCollective, size as u64, place);
-            continue;
-        };
-        for (kind, members) in ways {
-            between.0.from_other_group(kind, &members);
-            also(&mut between.1, kind, &members);
-        }
-    }
+    of_groups(trace, &mut diagnostics, |kind, members| {
+        between.0.other_group(kind, members);
+        also(&mut between.1, kind, members);
+    })?;
     found.push(between);
     let (found, more): (Vec<Found>, Vec<R>) = found.into_iter().unzip();
     let sent =
@@ -135,6 +119,27 @@ pub fn detect<R: Default + Send>(
     Ok(Detected { findings, syncs, more, diagnostics })
 }
 
+/// Passes on the ways of data in the blocking operations on intercommunicators. Collective.
+fn of_groups(trace: &Trace, diagnostics: &mut Diagnostics, mut each: impl FnMut(Kind, &[Member])) -> Result<()> {
+    let operations = intercomms::operations(trace, Times::Operation, |_, _, _, _| ())?;
+    for ((comm, _, _), groups) in operations.into_iter().filter(|((_, blocks, _), _)| *blocks) {
+        let size = groups[0].len() + groups[1].len();
+        let place = groups.iter().flatten().next().map(|(first, ())| Place::at(first.location, first.begin));
+        let Some(operation) = intercomms::operation(trace, comm, &groups) else {
+            diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
+            continue;
+        };
+        let Some(ways) = intercomms::ways(operation, groups) else {
+            diagnostics.count(DiagnosticKind::InterCommunicatorCollective, size as u64, place);
+            continue;
+        };
+        for (kind, members) in ways {
+            each(kind, &members);
+        }
+    }
+    Ok(())
+}
+
 /// Wait states and synchronizations of the instances that one shard owns.
 #[derive(Default)]
 struct Found {
@@ -164,7 +169,7 @@ impl Found {
                 self.tree(members);
                 self.all_to_one(members);
             }
-            Kind::OtherGroup => self.from_other_group(kind, members),
+            Kind::OtherGroup => self.other_group(kind, members),
             Kind::Scan => self.scan(members),
             Kind::Neighborhood => self.neighborhood(members, neighborhood(trace, members)),
             Kind::Io => self.io(members),
@@ -394,7 +399,7 @@ impl Found {
 
     /// One way of an operation on an intercommunicator: members that receive wait for the latest that sends
     /// (specification.md#intercommunicators).
-    fn from_other_group(&mut self, kind: Kind, members: &[Member]) {
+    fn other_group(&mut self, kind: Kind, members: &[Member]) {
         let metric = match kind {
             Kind::OneToAll => return self.one_to_all(members),
             Kind::AllToOne => return self.all_to_one(members),

@@ -93,10 +93,9 @@ fn add(
         let Data { rank, root, sends, receives } = data;
         let is_root = rank == root;
         let (is_source, is_target) = match kind {
-            Flow::AllToAll | Flow::OtherGroup => (sends, receives),
+            Flow::AllToAll | Flow::OtherGroup | Flow::Scan => (sends, receives),
             Flow::OneToAll => (is_root, !is_root && receives),
             Flow::AllToOne => (!is_root && sends, is_root),
-            Flow::Scan => (sends, receives),
             _ => (true, true),
         };
         let (location, times) = at(number);

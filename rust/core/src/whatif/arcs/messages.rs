@@ -34,6 +34,7 @@ use crate::whatif::model::Model;
 const SAMPLES: usize = 5;
 
 /// A matched message.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 struct Message {
     /// Numbers of the calls: starting and completing the send, posting and completing the receive; [`NONE`] for a
     /// missing completion.
