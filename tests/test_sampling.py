@@ -352,3 +352,16 @@ def test_a_simulated_run_has_no_samples(tmp_path):
     assert after.facts["events"] == sum(row["events"] for row in after.locations.to_pylist())
     assert after.facts["events"] == result.facts["events"] - 6 * STEPS
     assert after.facts["length"] == pytest.approx(simulation.after.length)
+
+
+def test_a_thread_computes_nothing_between_its_parts_in_teams(tmp_path):
+    lines = ["contexts", "threads 2", "0: main [0, 20]"]
+    for begin in (1, 11):
+        lines += [f"0: fork [{begin}, {begin + 4}]", f"0: !$omp parallel [{begin}, {begin + 4}]"]
+        lines += [f"0.1: !$omp parallel [{begin}, {begin + 4}]"]
+        lines += [f"0.1: sample !$omp parallel/work @{begin + 0.25 * number}" for number in range(1, 15)]
+    lines += [f"0: sample main/serial @{6 + 0.25 * number}" for number in range(15)]
+    rows = analyzed(tmp_path, *lines).functions().to_pylist()
+    times = {(row["thread"], row["callpath"][-1]): row["time"] for row in rows}
+    assert times[0, "serial"] == pytest.approx(12)
+    assert {name: time for (thread, name), time in times.items() if thread == 1 and time} == {}

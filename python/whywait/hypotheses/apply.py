@@ -122,9 +122,11 @@ def simulate(
     )
     # Functions that only samples have seen share the time of a call path, so they are changed together.
     functions = [position for position in durations if compiler.is_of_functions(hypotheses[position])]
-    groups = [[position] for position in durations if position not in functions]
+    groups = [
+        functions if position in functions else [position] for position in durations if position not in functions[1:]
+    ]
     changes = []
-    for first, *others in filter(None, [functions, *groups]):
+    for first, *others in groups:
         with _names(first):
             together = [hypotheses[position] for position in (first, *others)]
             changes += [(first, change) for change in compiler.changes(together)]

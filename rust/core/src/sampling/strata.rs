@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::enums::{Base, InterruptGeneratorMode};
 use whywait_otf2::records::InterruptGenerator;
 
-use super::paths::{Placed, Sampling};
+use super::paths::{Placed, Running, Sampling};
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::trace::call_samples::CallSample;
@@ -182,7 +182,6 @@ type Kind = (u64, u64);
 
 /// Follows the intervals of a location whose call paths are divided.
 struct Intervals<'a> {
-    trace: &'a Trace,
     shard: &'a Shard,
     events: Range<u32>,
 }
@@ -199,11 +198,6 @@ impl Intervals<'_> {
     fn kind(&self, event: u32) -> Kind {
         (self.node(event.wrapping_sub(1)), self.node(event))
     }
-
-    /// The call path that runs in it.
-    fn running(&self, event: u32) -> CallPathId {
-        self.shard.events.running_after(&self.trace.tree, event - 1)
-    }
 }
 
 /// The strata of the shard's i-th location within a window, ticks.
@@ -215,7 +209,7 @@ pub(super) fn strata(
     window: Option<&Range<i64>>,
 ) -> Vec<Stratum> {
     let events = shard.event_offsets[i]..shard.event_offsets[i + 1];
-    let intervals = Intervals { trace, shard, events: events.clone() };
+    let intervals = Intervals { shard, events: events.clone() };
     let rows = shard.call_samples.range(i);
     let of_time =
         |sample: &CallSample| meaning.is_of_time(sample) && window.is_none_or(|window| window.contains(&sample.time));
@@ -239,8 +233,11 @@ pub(super) fn strata(
             strata.len() - 1
         })
     };
-    for event in events.start + 1..events.end {
-        let recorded = intervals.running(event);
+    let mut running = Running::new(trace, shard, i);
+    for event in events {
+        // Nothing runs before the first event, and on a thread between its parts in teams.
+        let recorded = running.callpath();
+        running.advance();
         if recorded.is_none() || !meaning.is_divided[recorded.index()] {
             continue;
         }
