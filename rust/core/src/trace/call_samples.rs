@@ -75,7 +75,7 @@ pub struct CallSample {
     pub generator: u32,
     /// Number of events of the shard before it.
     pub events: u32,
-    /// Position among the usages of the shard; [`NONE`] if nothing was used.
+    /// Position among [`super::shard::Shard::usages`]; [`NONE`] if nothing was used.
     pub usage: u32,
 }
 
