@@ -266,13 +266,23 @@ mod tests {
         unsafe { walker.walk(Place { address, sp, fp }, stack, &Store::nowhere()) }
     }
 
+    /// The nodes of some depths, all called from one place.
+    #[inline(never)]
+    fn nodes(depths: &[usize], walker: &mut Walker, stack: &Range<usize>) -> Vec<u32> {
+        let mut found = vec![0; depths.len()];
+        for (node, &depth) in found.iter_mut().zip(depths) {
+            *node = deep(depth, walker, stack).0;
+        }
+        found
+    }
+
     #[test]
     fn the_same_stack_has_the_same_node() {
         modules::refreshed();
         let (mut walker, stack) = (Walker::new().unwrap(), crate::stack::of_thread());
         let equal = usize::from(unwind::EQUAL);
         let depths = [3, 3, 5, 2 * equal, 3 * equal];
-        let nodes: Vec<u32> = depths.into_iter().map(|depth| deep(depth, &mut walker, &stack).0).collect();
+        let nodes = nodes(black_box(&depths), &mut walker, &stack);
         assert!(nodes[0] > 3 && nodes[2] > nodes[1], "{nodes:?}");
         assert_eq!(nodes[0], nodes[1]);
         assert_eq!(nodes[3], nodes[4], "recursion is cut");
