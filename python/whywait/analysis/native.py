@@ -129,7 +129,7 @@ class NativeDataset:
     def warnings(self) -> list[dict[str, Any]]:
         return self.analysis.warnings()
 
-    @property
+    @cached_property
     def facts(self) -> dict[str, Any]:
         known = {"traces": self._run.traces, "paraver": self._run.paraver}
         return self.analysis.facts() | {name: value for name, value in known.items() if value is not None}
