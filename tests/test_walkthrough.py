@@ -106,6 +106,7 @@ def place(tmp_path_factory):
     for path in (DATA / "stencil").iterdir():
         (here / path.name).symlink_to(path)
     whywait.analyze(DATA / "stencil").write(here / "results", html=True)
+    main(["export", "paraver", str(DATA / "stencil"), "-o", str(here / "run.prv")])
     fence, messages = (whywait.analyze(DATA / name) for name in ("sor_fence", "sor_p2p"))
     for name in ("before", "after", *(f"run-{count}" for count in (4, 8, 16, 32, 64)), "history/a", "history/b"):
         (messages if name in {"before", "run-4", "history/a"} else fence).write(here / name)
