@@ -209,7 +209,7 @@ def test_real_traces_have_their_published_efficiencies(name, published, measured
     assert [round(100 * rows[one]["value"], 6) for one in names] == list(published)
 
 
-@pytest.mark.parametrize("name", ["p2p", "collectives", "stencil", "flood", "sor_p2p"])
+@pytest.mark.parametrize("name", ["p2p", "collectives", "stencil", "flood", "sor_p2p", "pairs/split/before"])
 def test_an_exported_trace_has_the_same_waits(name, tmp_path):
     original = whywait.analyze(DATA / name / "traces.otf2", clocks="measured")
     written = original.write_paraver(tmp_path / "run.prv")
@@ -227,6 +227,7 @@ def test_an_exported_trace_has_the_same_waits(name, tmp_path):
         return found
 
     assert sums(again) == pytest.approx(sums(original), abs=1e-7)
+    assert again.facts["clock_violations_p2p"] == original.facts["clock_violations_p2p"]
     for metric in ("comp", "mpi"):
         assert again.metrics[metric].total == pytest.approx(original.metrics[metric].total, abs=1e-7)
     paths = {wait["path"].partition("/")[0] for wait in original.wait_states().to_pylist()}
