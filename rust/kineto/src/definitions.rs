@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
 use whywait_otf2::enums::{
-    Base, CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, MetricMode,
-    MetricOccurrence, MetricType, Paradigm, ParameterType, RecorderKind, RegionType, SystemTreeDomain, Type,
+    Base, CommFlag, GroupType, LocationGroupType, LocationType, MetricMode, MetricOccurrence, MetricType, Paradigm,
+    ParameterType, RecorderKind, RegionType, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
-    Attribute, CallingContext, ClockProperties, Comm, Definition, Group, Location, LocationGroup,
-    LocationGroupProperty, MetricClass, MetricMember, Parameter, Region as RegionRecord, SystemTreeNode,
-    SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
+    Attribute, CallingContext, ClockProperties, Comm, Location, LocationGroup, LocationGroupProperty, MetricClass,
+    MetricMember, Parameter, Region as RegionRecord, SystemTreeNodeProperty, TypedValue, UNDEFINED,
 };
+use whywait_otf2::{Catalog, Definitions};
 
 use crate::columns::NONE;
 use crate::matching::Matched;
@@ -64,72 +63,28 @@ pub(crate) const fn place_of(location: u64) -> (usize, usize) {
     ((location & 0xffff_ffff) as usize, (location >> 32) as usize)
 }
 
-/// Strings first, since all other definitions name them.
-#[derive(Default)]
-struct Catalog {
-    strings: Vec<String>,
-    known: FxHashMap<String, u32>,
-    records: Vec<Definition>,
+fn define_region(catalog: &mut Catalog, id: u32, region: &Region) {
+    let name = catalog.string(&region.name);
+    let Region { paradigm, role, flags, .. } = *region;
+    catalog.add(RegionRecord {
+        id,
+        name,
+        description: 0,
+        region_type: RegionType::of(role, paradigm, flags),
+        source_file: UNDEFINED,
+        begin_line_number: 0,
+        end_line_number: 0,
+        canonical_name: name,
+        region_role: role,
+        paradigm,
+        region_flags: flags,
+    });
 }
 
-impl Catalog {
-    fn string(&mut self, text: &str) -> u32 {
-        if let Some(id) = self.known.get(text) {
-            return *id;
-        }
-        let id = self.strings.len() as u32;
-        self.strings.push(text.to_owned());
-        self.known.insert(text.to_owned(), id);
-        id
-    }
-
-    fn add(&mut self, record: impl Into<Definition>) {
-        self.records.push(record.into());
-    }
-
-    fn finish(self, clock: ClockProperties) -> Definitions {
-        let strings = (0..).zip(self.strings).map(|(id, string)| Text { id, string }.into());
-        Definitions::from_records([clock.into()].into_iter().chain(strings).chain(self.records))
-    }
-
-    fn node(&mut self, id: u32, name: &str, class: &str, parent: u32) {
-        let (name, class_name) = (self.string(name), self.string(class));
-        self.add(SystemTreeNode { id, name, class_name, parent });
-    }
-
-    fn domain(&mut self, system_tree_node: u32, system_tree_domain: SystemTreeDomain) {
-        self.add(SystemTreeNodeDomain { system_tree_node, system_tree_domain });
-    }
-
-    fn region(&mut self, id: u32, region: &Region) {
-        let name = self.string(&region.name);
-        let Region { paradigm, role, flags, .. } = *region;
-        self.add(RegionRecord {
-            id,
-            name,
-            description: 0,
-            region_type: RegionType::of(role, paradigm, flags),
-            source_file: UNDEFINED,
-            begin_line_number: 0,
-            end_line_number: 0,
-            canonical_name: name,
-            region_role: role,
-            paradigm,
-            region_flags: flags,
-        });
-    }
-
-    fn property(&mut self, location_group: u32, name: &str, time: i64) {
-        let (name, string_value) = (self.string(name), self.string(&time.to_string()));
-        let value = TypedValue { kind: Type::INT64, bits: time.cast_unsigned() };
-        self.add(LocationGroupProperty { location_group, name, string_value, value });
-    }
-
-    fn group(&mut self, id: u32, group_type: GroupType, members: Vec<u64>) {
-        let (paradigm, group_flags) = (Paradigm::MPI, GroupFlag::NONE);
-        let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
-        self.add(Group { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
-    }
+fn property(catalog: &mut Catalog, location_group: u32, name: &str, time: i64) {
+    let (name, string_value) = (catalog.string(name), catalog.string(&time.to_string()));
+    let value = TypedValue { kind: Type::INT64, bits: time.cast_unsigned() };
+    catalog.add(LocationGroupProperty { location_group, name, string_value, value });
 }
 
 /// Defines a run; `events` has the number of events of each location of each rank.
@@ -141,8 +96,6 @@ pub(crate) fn define(
     events: &[Vec<u64>],
 ) -> Definitions {
     let mut catalog = Catalog::default();
-    // The empty string comes first, as readers expect of what has no name.
-    catalog.string("");
     for (id, name, value_type) in ATTRIBUTES {
         let name = catalog.string(name);
         catalog.add(Attribute { id, name, value_type, description: 0 });
@@ -150,7 +103,7 @@ pub(crate) fn define(
     let step = catalog.string("step");
     catalog.add(Parameter { id: STEP, name: step, parameter_type: ParameterType::INT64 });
     for (id, region) in (0..).zip(regions) {
-        catalog.region(id, region);
+        define_region(&mut catalog, id, region);
     }
     let undefined = |id: u32| if id == NONE { UNDEFINED } else { id };
     for (id, (parent, region)) in (0..).zip(contexts) {
@@ -163,12 +116,12 @@ pub(crate) fn define(
     let begin = ranks.iter().map(|rank| rank.window.0).min().unwrap_or(0);
     let end = ranks.iter().map(|rank| rank.window.1).max().unwrap_or(begin);
     let realtime_timestamp = u64::try_from(begin).unwrap_or(u64::MAX);
-    catalog.finish(ClockProperties {
+    Definitions::from_records(catalog.finish(ClockProperties {
         timer_resolution: RESOLUTION,
         global_offset: begin.max(0).cast_unsigned(),
         trace_length: end.saturating_sub(begin).max(0).cast_unsigned(),
         realtime_timestamp,
-    })
+    }))
 }
 
 /// Two levels for each device: what is allocated, and what is reserved for it.
@@ -230,7 +183,7 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
             creating_location_group: UNDEFINED,
         });
         for (name, time) in [(WINDOW_BEGIN, rank.window.0), (WINDOW_END, rank.window.1)] {
-            catalog.property(process, name, time);
+            property(catalog, process, name, time);
         }
         for (at, thread) in rank.threads.iter().enumerate() {
             let name = catalog.string(&thread.name);
@@ -297,13 +250,18 @@ fn define_device(
 
 fn communicators(catalog: &mut Catalog, ranks: &[Rank], matched: &Matched) {
     let all = (0..ranks.len()).map(|place| location(place, 0)).collect();
-    catalog.group(0, GroupType::COMM_LOCATIONS, all);
+    catalog.group(0, GroupType::COMM_LOCATIONS, Paradigm::MPI, all);
     let mut groups: BTreeMap<&[usize], u32> = BTreeMap::new();
     for (id, comm) in (0..).zip(&matched.comms) {
         let next = groups.len() as u32 + 1;
         let group = *groups.entry(&comm.ranks).or_insert(next);
         if group == next {
-            catalog.group(group, GroupType::COMM_GROUP, comm.ranks.iter().map(|place| *place as u64).collect());
+            catalog.group(
+                group,
+                GroupType::COMM_GROUP,
+                Paradigm::MPI,
+                comm.ranks.iter().map(|place| *place as u64).collect(),
+            );
         }
         let name = catalog.string(&comm.name);
         catalog.add(Comm { id, name, group, parent: UNDEFINED, flags: CommFlag::NONE });

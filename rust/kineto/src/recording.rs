@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
-use whywait_otf2::records::TypedValue;
 use whywait_otf2::{
-    Anchor, Attributes, Definitions, Error, Event, EventSink, EventStream, Events, Oddity, ReadSummary, Recording,
+    Anchor, Definitions, Error, EventSink, EventStream, Events, Oddity, ReadSummary, Recording, count_events,
 };
 
 use crate::columns::NONE;
@@ -72,19 +71,14 @@ impl KinetoRecording {
     fn counts(&self) -> Vec<Vec<u64>> {
         let count = |place: usize, rank: &Rank| {
             let locations = 0..rank.threads.len() + rank.streams.len();
-            let events = locations.map(|at| {
-                let mut counter = Counter::default();
-                self.send(place, at, &mut counter);
-                counter.0
-            });
-            events.collect()
+            locations.map(|at| count_events(|sink| self.send(place, at, sink))).collect()
         };
         self.ranks.iter().enumerate().map(|(place, rank)| count(place, rank)).collect()
     }
 
-    /// Sends the events of location number `at` of a rank; whether there is such a location.
-    fn send(&self, place: usize, at: usize, sink: &mut dyn EventSink) -> bool {
-        let Some(rank) = self.ranks.get(place) else { return false };
+    /// Sends the events of location number `at` of a rank; none if there is no such location.
+    fn send(&self, place: usize, at: usize, sink: &mut dyn EventSink) {
+        let Some(rank) = self.ranks.get(place) else { return };
         let emitter = Emitter {
             place,
             rank,
@@ -98,11 +92,9 @@ impl KinetoRecording {
             // Memory is that of the process.
             let memory = if at == 0 { rank.memory.as_slice() } else { &[] };
             emitter.thread(thread, memory, sink);
-            return true;
+        } else if let Some(stream) = rank.streams.get(at - rank.threads.len()) {
+            emitter.stream(stream, sink);
         }
-        let Some(stream) = rank.streams.get(at - rank.threads.len()) else { return false };
-        emitter.stream(stream, sink);
-        true
     }
 }
 
@@ -133,27 +125,6 @@ fn unite(ranks: &[Rank]) -> (Numbers, Vec<Region>, Vec<(u32, u32)>) {
         numbers.contexts.push(paths);
     }
     (numbers, regions, contexts.list)
-}
-
-#[derive(Default)]
-struct Counter(u64);
-
-impl EventSink for Counter {
-    fn enter(&mut self, _: i64, _: u32) {
-        self.0 += 1;
-    }
-
-    fn leave(&mut self, _: i64, _: u32) {
-        self.0 += 1;
-    }
-
-    fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {
-        self.0 += 1;
-    }
-
-    fn metric(&mut self, _: i64, _: u32, _: &[TypedValue]) {
-        self.0 += 1;
-    }
 }
 
 struct Stream<'a> {

@@ -14,6 +14,7 @@
 
 mod anchor;
 pub mod archive;
+mod catalog;
 pub mod clock;
 mod definitions;
 pub mod enums;
@@ -29,8 +30,9 @@ pub mod wire;
 pub mod writer;
 
 pub use archive::{Anchor, Archive, Definitions, LocalDefinitions, Oddity, OddityKind, OpenOptions};
+pub use catalog::Catalog;
 pub use error::{Error, Place, Result};
 pub use reader::{EventSink, LocationReader, ReadSummary};
-pub use recording::{EventStream, Events, Recording};
+pub use recording::{EventStream, Events, Recording, count_events};
 pub use records::{AttributeValue, Attributes, Event};
 pub use writer::{ArchiveWriter, LocationWriter, WriteOptions, copy_archive};

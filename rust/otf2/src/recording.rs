@@ -11,7 +11,7 @@ use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::oddity::Oddity;
 use crate::reader::{EventSink, LocationReader, ReadSummary};
-use crate::records::{Attributes, ClockOffset, Definition, Event, Location};
+use crate::records::{Attributes, ClockOffset, Definition, Event, Location, TypedValue};
 
 /// A recorded run.
 pub trait Recording: fmt::Debug + Send + Sync {
@@ -177,6 +177,33 @@ impl<'a> Events<'a> {
             Source::File(reader) => &reader.local_definitions().definitions,
             Source::Stream(stream) => stream.local_definitions(),
         }
+    }
+}
+
+/// The number of events that something sends.
+pub fn count_events(send: impl FnOnce(&mut dyn EventSink)) -> u64 {
+    let mut counter = Counter(0);
+    send(&mut counter);
+    counter.0
+}
+
+struct Counter(u64);
+
+impl EventSink for Counter {
+    fn enter(&mut self, _: i64, _: u32) {
+        self.0 += 1;
+    }
+
+    fn leave(&mut self, _: i64, _: u32) {
+        self.0 += 1;
+    }
+
+    fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {
+        self.0 += 1;
+    }
+
+    fn metric(&mut self, _: i64, _: u32, _: &[TypedValue]) {
+        self.0 += 1;
     }
 }
 

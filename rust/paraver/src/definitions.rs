@@ -1,96 +1,54 @@
 //! The definitions of a run, laid out as Score-P does it.
 
 use rustc_hash::FxHashMap;
-use whywait_otf2::Definitions;
 use whywait_otf2::enums::{
-    Base, CommFlag, GroupFlag, GroupType, GroupTypePre12, LocationGroupType, LocationType, MetricMode,
-    MetricOccurrence, MetricType, Paradigm, RecorderKind, RegionFlag, RegionType, SystemTreeDomain, Type,
+    Base, CommFlag, GroupType, LocationGroupType, LocationType, MetricMode, MetricOccurrence, MetricType, Paradigm,
+    RecorderKind, RegionFlag, RegionType, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
-    ClockProperties, Comm, Definition, Group, Location, LocationGroup, MetricClass, MetricMember,
-    Region as RegionRecord, SystemTreeNode, SystemTreeNodeDomain, Text, UNDEFINED,
+    ClockProperties, Comm, Location, LocationGroup, MetricClass, MetricMember, Region as RegionRecord, UNDEFINED,
 };
+use whywait_otf2::{Catalog, Definitions};
 
 use crate::labels::{Labels, Names};
 use crate::processes::{Comms, Process, Processes};
 use crate::regions::Region;
 
-/// Strings first, since all other definitions name them.
-#[derive(Default)]
-struct Catalog {
-    strings: Vec<String>,
-    known: FxHashMap<String, u32>,
-    records: Vec<Definition>,
+fn define_region(catalog: &mut Catalog, id: u32, region: &Region) {
+    let name = catalog.string(&region.name);
+    let source_file = if region.file.is_empty() { UNDEFINED } else { catalog.string(&region.file) };
+    let Region { paradigm, role, line, .. } = *region;
+    catalog.add(RegionRecord {
+        id,
+        name,
+        description: 0,
+        region_type: RegionType::of(role, paradigm, RegionFlag::NONE),
+        source_file,
+        begin_line_number: line,
+        end_line_number: 0,
+        canonical_name: name,
+        region_role: role,
+        paradigm,
+        region_flags: RegionFlag::NONE,
+    });
 }
 
-impl Catalog {
-    fn string(&mut self, text: &str) -> u32 {
-        if let Some(id) = self.known.get(text) {
-            return *id;
-        }
-        let id = self.strings.len() as u32;
-        self.strings.push(text.to_owned());
-        self.known.insert(text.to_owned(), id);
-        id
-    }
-
-    fn add(&mut self, record: impl Into<Definition>) {
-        self.records.push(record.into());
-    }
-
-    fn finish(self, clock: ClockProperties) -> Definitions {
-        let strings = (0..).zip(self.strings).map(|(id, string)| Text { id, string }.into());
-        Definitions::from_records([clock.into()].into_iter().chain(strings).chain(self.records))
-    }
-
-    fn node(&mut self, id: u32, name: &str, (class, domain): (&str, SystemTreeDomain), parent: u32) {
-        let (name, class_name) = (self.string(name), self.string(class));
-        self.add(SystemTreeNode { id, name, class_name, parent });
-        self.add(SystemTreeNodeDomain { system_tree_node: id, system_tree_domain: domain });
-    }
-
-    fn region(&mut self, id: u32, region: &Region) {
-        let name = self.string(&region.name);
-        let source_file = if region.file.is_empty() { UNDEFINED } else { self.string(&region.file) };
-        let Region { paradigm, role, line, .. } = *region;
-        self.add(RegionRecord {
-            id,
-            name,
-            description: 0,
-            region_type: RegionType::of(role, paradigm, RegionFlag::NONE),
-            source_file,
-            begin_line_number: line,
-            end_line_number: 0,
-            canonical_name: name,
-            region_role: role,
-            paradigm,
-            region_flags: RegionFlag::NONE,
-        });
-    }
-
-    fn group(&mut self, id: u32, group_type: GroupType, paradigm: Paradigm, members: Vec<u64>) {
-        let group_flags = GroupFlag::NONE;
-        let group_type_pre12 = GroupTypePre12::of(group_type, paradigm, group_flags);
-        self.add(Group { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
-    }
-
-    /// A metric of its own for each counter: a thread changes which ones it reads.
-    fn counter(&mut self, id: u32, name: &str) {
-        let (name, unit) = (self.string(name), self.string("#"));
-        self.add(MetricMember {
-            id,
-            name,
-            description: 0,
-            metric_type: MetricType::OTHER,
-            metric_mode: MetricMode::RELATIVE_LAST,
-            value_type: Type::UINT64,
-            base: Base::DECIMAL,
-            exponent: 0,
-            unit,
-        });
-        let (metric_occurrence, recorder_kind) = (MetricOccurrence::ASYNCHRONOUS, RecorderKind::CPU);
-        self.add(MetricClass { id, metric_members: vec![id], metric_occurrence, recorder_kind });
-    }
+/// A metric of its own for each counter: a thread changes which ones it reads.
+fn define_counter(catalog: &mut Catalog, id: u32, name: &str) {
+    let (name, unit) = (catalog.string(name), catalog.string("#"));
+    catalog.add(MetricMember {
+        id,
+        name,
+        description: 0,
+        metric_type: MetricType::OTHER,
+        metric_mode: MetricMode::RELATIVE_LAST,
+        value_type: Type::UINT64,
+        base: Base::DECIMAL,
+        exponent: 0,
+        unit,
+    });
+    let (metric_occurrence, recorder_kind) = (MetricOccurrence::ASYNCHRONOUS, RecorderKind::CPU);
+    catalog.add(MetricClass { id, metric_members: vec![id], metric_occurrence, recorder_kind });
 }
 
 /// What is defined.
@@ -112,22 +70,20 @@ pub(crate) struct Content<'a> {
 /// Defines a run.
 pub(crate) fn define(content: &Content<'_>) -> Definitions {
     let mut catalog = Catalog::default();
-    // The empty string comes first, as readers expect of what has no name.
-    catalog.string("");
     for (id, region) in (0..).zip(content.regions) {
-        catalog.region(id, region);
+        define_region(&mut catalog, id, region);
     }
     for (id, kind) in (0..).zip(content.counters) {
-        catalog.counter(id, &counter_name(content.labels, *kind));
+        define_counter(&mut catalog, id, &counter_name(content.labels, *kind));
     }
     system(&mut catalog, content);
     communicators(&mut catalog, content);
-    catalog.finish(ClockProperties {
+    Definitions::from_records(catalog.finish(ClockProperties {
         timer_resolution: content.resolution,
         global_offset: 0,
         trace_length: content.end.cast_unsigned(),
         realtime_timestamp: u64::MAX,
-    })
+    }))
 }
 
 /// The name of a counter without what is said of it: `PAPI_TOT_INS [Instr completed]`.
@@ -143,7 +99,8 @@ fn counter_name(labels: &Labels, kind: u32) -> String {
 
 fn system(catalog: &mut Catalog, content: &Content<'_>) {
     let Content { processes, names, .. } = content;
-    catalog.node(0, "machine", ("machine", SystemTreeDomain::MACHINE), UNDEFINED);
+    catalog.node(0, "machine", "machine", UNDEFINED);
+    catalog.domain(0, SystemTreeDomain::MACHINE);
     let mut nodes: FxHashMap<u32, u32> = FxHashMap::default();
     for (id, process) in (0..).zip(&processes.list) {
         let number = process.node.max(1);
@@ -152,7 +109,8 @@ fn system(catalog: &mut Catalog, content: &Content<'_>) {
         if node == next {
             let name = names.nodes.get(number as usize - 1).filter(|name| !name.is_empty());
             let name = name.map_or_else(|| format!("node {number}"), Clone::clone);
-            catalog.node(node, &name, ("node", SystemTreeDomain::SHARED_MEMORY), 0);
+            catalog.node(node, &name, "node", 0);
+            catalog.domain(node, SystemTreeDomain::SHARED_MEMORY);
         }
         let name = catalog.string(&processes.name(id));
         catalog.add(LocationGroup {

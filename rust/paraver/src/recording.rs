@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{Paradigm, RegionRole};
-use whywait_otf2::records::TypedValue;
 use whywait_otf2::{
-    Anchor, Attributes, Definitions, Error, Event, EventSink, EventStream, Events, Oddity, ReadSummary, Recording,
+    Anchor, Definitions, Error, EventSink, EventStream, Events, Oddity, ReadSummary, Recording, count_events,
 };
 
 use crate::collectives::Operations;
@@ -76,13 +75,9 @@ impl ParaverRecording {
         let anchor = Anchor { creator: "Paraver trace".to_owned(), properties, ..Anchor::default() };
         let definitions = Definitions::default();
         let mut recording = Self { path, name, anchor, definitions, oddities, facts, content, numbers, counters };
-        let events: Vec<u64> = (0..recording.content.threads.len())
-            .map(|thread| {
-                let mut counter = Counter::default();
-                recording.emitter(thread).send(&mut counter);
-                counter.0
-            })
-            .collect();
+        let threads = 0..recording.content.threads.len();
+        let events: Vec<u64> =
+            threads.map(|thread| count_events(|sink| recording.emitter(thread).send(sink))).collect();
         recording.definitions = define(&definitions::Content {
             processes: &recording.content.processes,
             comms: &recording.content.comms,
@@ -153,27 +148,6 @@ fn unite(threads: &[Thread]) -> (Vec<Numbers>, Vec<Region>) {
         Numbers { regions: of_thread, is_own }
     });
     (numbers.collect(), regions)
-}
-
-#[derive(Default)]
-struct Counter(u64);
-
-impl EventSink for Counter {
-    fn enter(&mut self, _: i64, _: u32) {
-        self.0 += 1;
-    }
-
-    fn leave(&mut self, _: i64, _: u32) {
-        self.0 += 1;
-    }
-
-    fn record(&mut self, _: i64, _: &Event<'_>, _: &Attributes<'_>) {
-        self.0 += 1;
-    }
-
-    fn metric(&mut self, _: i64, _: u32, _: &[TypedValue]) {
-        self.0 += 1;
-    }
 }
 
 struct Stream<'a> {

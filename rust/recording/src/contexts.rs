@@ -164,7 +164,7 @@ impl Unified {
     /// Defines all, with the lines where their functions begin, and that of their samples if it is one.
     pub(crate) fn define(&self, first_function: u32, functions: &Functions, to: &mut Catalog) {
         let mut places: FxHashMap<FunctionId, u32> = FxHashMap::default();
-        let line_name = to.strings.id("line");
+        let line_name = to.string("line");
         let mut count = 0;
         for (id, context) in (0..).zip(&self.list) {
             let function = context.region.checked_sub(first_function);
@@ -172,7 +172,7 @@ impl Unified {
             let place = place.filter(|(_, function)| !function.file.is_empty() && function.line != 0);
             let source_code_location = place.map_or(UNDEFINED, |(number, function)| {
                 *places.entry(number).or_insert_with(|| {
-                    let file = to.strings.id(&function.file);
+                    let file = to.string(&function.file);
                     to.add(SourceCodeLocation { id: count, file, line_number: function.line });
                     count += 1;
                     count - 1

@@ -77,8 +77,8 @@ impl Metrics {
         self.members.insert(counter.clone(), id);
         let metric_type =
             if counter.source == CounterSource::Rusage as u32 { MetricType::RUSAGE } else { MetricType::OTHER };
-        let name = to.strings.id(&counter.name);
-        let (description, unit) = (to.strings.id(&counter.description), to.strings.id(&counter.unit));
+        let name = to.string(&counter.name);
+        let (description, unit) = (to.string(&counter.description), to.string(&counter.unit));
         to.add(MetricMember {
             id,
             name,

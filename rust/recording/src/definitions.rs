@@ -13,7 +13,7 @@ use whywait_otf2::records::{
     Attribute, CartCoordinate, CartDimension, CartTopology, ClockProperties, Comm, Definition, Group as GroupRecord,
     InterComm, InterruptGenerator, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, LocationGroupProperty,
     LocationProperty, Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin,
-    SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, Text, TypedValue, UNDEFINED,
+    SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, TypedValue, UNDEFINED,
 };
 
 use crate::clocks::Clocks;
@@ -29,46 +29,16 @@ use crate::spool::Spool;
 use crate::thread::location;
 use crate::unify::{Group, Unified};
 
-/// Strings of the archive: those that definitions name are collected first and written before all others.
-#[derive(Debug, Default)]
-pub(crate) struct Strings {
-    list: Vec<String>,
-    known: FxHashMap<String, u32>,
-}
-
-impl Strings {
-    /// The id of a string.
-    pub(crate) fn id(&mut self, text: &str) -> u32 {
-        if let Some(id) = self.known.get(text) {
-            return *id;
-        }
-        let id = self.list.len() as u32;
-        self.list.push(text.to_owned());
-        self.known.insert(text.to_owned(), id);
-        id
-    }
-}
-
 /// Definitions being collected.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    /// Strings so far.
-    pub(crate) strings: Strings,
-    records: Vec<Definition>,
+    /// Strings and definitions so far.
+    all: whywait_otf2::Catalog,
     /// Regions so far, and those of constructs by name.
     regions: u32,
     constructs: FxHashMap<String, u32>,
     /// Groups of threads and PEs so far.
     teams: u32,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        let mut strings = Strings::default();
-        // The empty string comes first, as readers expect of what has no name.
-        strings.id("");
-        Self { strings, records: Vec::new(), regions: 0, constructs: FxHashMap::default(), teams: 0 }
-    }
 }
 
 /// Ends the name of a region that is a run of tests.
@@ -83,9 +53,14 @@ const PROCESS_ID: u32 = 0;
 pub(crate) const ADDRESS: u32 = 1;
 
 impl Catalog {
-    /// Adds a definition; its strings are in `strings`.
+    /// The id of a string.
+    pub(crate) fn string(&mut self, text: &str) -> u32 {
+        self.all.string(text)
+    }
+
+    /// Adds a definition; its strings are ids of this catalog.
     pub(crate) fn add(&mut self, record: impl Into<Definition>) {
-        self.records.push(record.into());
+        self.all.add(record);
     }
 
     /// Defines the regions that occur: MPI functions in the order of the table, then those on call paths.
@@ -105,21 +80,21 @@ impl Catalog {
         };
         for (number, function) in FUNCTIONS.iter().enumerate().filter(kept) {
             mpi[number] = Some(count);
-            let names = (self.strings.id(function.name), self.strings.id(function.name));
+            let names = (self.string(function.name), self.string(function.name));
             self.region(count, names, function.file(), 0, function.role(), function.paradigm());
             count += 1;
             let number = number as u16;
             for ((set, ending), regions) in [(polled, POLLING), (unrecorded, UNRECORDED)].iter().zip(&mut further) {
                 if set.contains(&number) {
                     regions.insert(number, count);
-                    let name = self.strings.id(&format!("{}{ending}", function.name));
+                    let name = self.string(&format!("{}{ending}", function.name));
                     self.region(count, (name, names.1), function.file(), 0, function.role(), function.paradigm());
                     count += 1;
                 }
             }
         }
         for (number, function) in (count..).zip(&functions.list) {
-            let names = (self.strings.id(&function.name), self.strings.id(&function.linkage_name));
+            let names = (self.string(&function.name), self.string(&function.linkage_name));
             self.region(number, names, &function.file, function.line, RegionRole::FUNCTION, Paradigm::COMPILER);
         }
         self.regions = count + functions.list.len() as u32;
@@ -136,7 +111,7 @@ impl Catalog {
         region_role: RegionRole,
         paradigm: Paradigm,
     ) {
-        let source_file = if file.is_empty() { UNDEFINED } else { self.strings.id(file) };
+        let source_file = if file.is_empty() { UNDEFINED } else { self.string(file) };
         self.add(Region {
             id,
             name,
@@ -154,13 +129,13 @@ impl Catalog {
 
     /// Defines processes, their threads and machines.
     pub(crate) fn system(&mut self, spool: &Spool, unified: &Unified, is_shmem: bool) {
-        let mpi = self.strings.id("MPI");
+        let mpi = self.string("MPI");
         self.add(ParadigmRecord { paradigm: Paradigm::MPI, name: mpi, paradigm_class: ParadigmClass::PROCESS });
-        let (name, value_type) = (self.strings.id("ProcessId"), Type::UINT64);
-        let description = self.strings.id("Process identifier");
+        let (name, value_type) = (self.string("ProcessId"), Type::UINT64);
+        let description = self.string("Process identifier");
         self.add(Attribute { id: PROCESS_ID, name, value_type, description });
-        let (machine, node) = (self.strings.id("machine"), self.strings.id("node"));
-        let system = self.strings.id("Linux");
+        let (machine, node) = (self.string("machine"), self.string("node"));
+        let system = self.string("Linux");
         self.node(0, system, machine, UNDEFINED, SystemTreeDomain::MACHINE);
         let mut hosts: FxHashMap<String, u32> = FxHashMap::default();
         for rank in 0..unified.size {
@@ -169,7 +144,7 @@ impl Catalog {
             let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| "unknown".into());
             let system_tree_parent = hosts.get(&host).copied().unwrap_or_else(|| {
                 let id = hosts.len() as u32 + 1;
-                let name = self.strings.id(&host);
+                let name = self.string(&host);
                 self.node(id, name, node, 0, SystemTreeDomain::SHARED_MEMORY);
                 if let Some((online, _)) = process.and_then(|process| process.definitions.cores.as_ref()) {
                     let (name, string_value, value) = self.property("cores", &online.to_string());
@@ -178,7 +153,7 @@ impl Catalog {
                 hosts.insert(host, id);
                 id
             });
-            let name = self.strings.id(&format!("{} {rank}", if is_shmem { "SHMEM PE" } else { "MPI Rank" }));
+            let name = self.string(&format!("{} {rank}", if is_shmem { "SHMEM PE" } else { "MPI Rank" }));
             self.add(LocationGroup {
                 id: rank,
                 name,
@@ -197,7 +172,7 @@ impl Catalog {
             }
             for thread in threads {
                 let name = if thread == 0 { "Master thread".into() } else { format!("Thread {thread}") };
-                let name = self.strings.id(&name);
+                let name = self.string(&name);
                 self.add(Location {
                     id: location(rank, thread),
                     name,
@@ -211,7 +186,7 @@ impl Catalog {
 
     /// Defines what interrupts threads for samples: each period of the clock once, and after these page faults. Returns how periods are numbered.
     pub(crate) fn sampling(&mut self, periods: &BTreeSet<u64>, has_faults: bool) -> BTreeMap<u64, u32> {
-        let (name, interrupt_generator_mode) = (self.strings.id("CPU time"), InterruptGeneratorMode::TIME);
+        let (name, interrupt_generator_mode) = (self.string("CPU time"), InterruptGeneratorMode::TIME);
         let (base, exponent) = (Base::DECIMAL, -9);
         let numbered = periods.iter().copied().zip(0..);
         let numbered: BTreeMap<u64, u32> = numbered.collect();
@@ -220,12 +195,12 @@ impl Catalog {
             self.add(InterruptGenerator { id, name, interrupt_generator_mode, base, exponent, period });
         }
         if has_faults {
-            let (id, name) = (numbered.len() as u32, self.strings.id("page faults"));
+            let (id, name) = (numbered.len() as u32, self.string("page faults"));
             let (interrupt_generator_mode, exponent, period) = (InterruptGeneratorMode::COUNT, 0, FAULTS);
             self.add(InterruptGenerator { id, name, interrupt_generator_mode, base, exponent, period });
         }
-        let (name, value_type) = (self.strings.id("address"), Type::STRING);
-        let description = self.strings.id("where in the code of a call a sample was");
+        let (name, value_type) = (self.string("address"), Type::STRING);
+        let description = self.string("where in the code of a call a sample was");
         self.add(Attribute { id: ADDRESS, name, value_type, description });
         numbered
     }
@@ -238,7 +213,7 @@ impl Catalog {
 
     /// The name and the value of a property, the latter in both of its forms.
     fn property(&mut self, name: &str, value: &str) -> (u32, u32, TypedValue) {
-        let (name, value) = (self.strings.id(name), self.strings.id(value));
+        let (name, value) = (self.string(name), self.string(value));
         (name, value, TypedValue { kind: Type::STRING, bits: u64::from(value) })
     }
 
@@ -253,13 +228,13 @@ impl Catalog {
         for (id, (&communicator, topology)) in (0..).zip(&unified.topologies) {
             let first = dimensions;
             for (axis, &(size, is_periodic)) in topology.dimensions.iter().enumerate() {
-                let name = self.strings.id(&format!("dimension {axis}"));
+                let name = self.string(&format!("dimension {axis}"));
                 let cart_periodicity = if is_periodic { CartPeriodicity::TRUE } else { CartPeriodicity::FALSE };
                 self.add(CartDimension { id: dimensions, name, size, cart_periodicity });
                 dimensions += 1;
             }
             let sizes: Vec<String> = topology.dimensions.iter().map(|(size, _)| size.to_string()).collect();
-            let name = self.strings.id(&format!("MPI_Cartesian_{}", sizes.join("x")));
+            let name = self.string(&format!("MPI_Cartesian_{}", sizes.join("x")));
             self.add(CartTopology { id, name, communicator, cart_dimensions: (first..dimensions).collect() });
             for (&rank, coordinates) in &topology.places {
                 self.add(CartCoordinate { cart_topology: id, rank, coordinates: coordinates.clone() });
@@ -276,15 +251,14 @@ impl Catalog {
             Paradigm::OPENMP => ("OpenMP", ParadigmClass::THREAD_FORK_JOIN),
             _ => ("Pthread", ParadigmClass::THREAD_CREATE_WAIT),
         };
-        let (name, group_flags) = (self.strings.id(name), GroupFlag::NONE);
+        let (name, group_flags) = (self.string(name), GroupFlag::NONE);
         self.add(ParadigmRecord { paradigm, name, paradigm_class });
         let all: BTreeSet<u64> = sets.iter().flatten().copied().collect();
         let places: FxHashMap<u64, u64> = all.iter().copied().zip(0..).collect();
         let (first_group, first_comm) =
             (unified.groups.len() as u32 + self.teams, unified.comms.len() as u32 + self.teams);
         let mut group = |id, group_type_pre12, group_type, members| {
-            self.records
-                .push(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags }.into());
+            self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
         };
         group(first_group, GroupTypePre12::COMM_LOCATIONS, GroupType::COMM_LOCATIONS, all.into_iter().collect());
         for (id, set) in (first_group + 1..).zip(sets) {
@@ -304,9 +278,9 @@ impl Catalog {
     pub(crate) fn shmem(&mut self, unified: &Unified, sets: &BTreeSet<Set>) -> Windows {
         let first_window = unified.windows.len() as u32;
         let (windows, definitions) = Windows::new(unified.size, first_window, sets);
-        let (paradigm, name) = (Paradigm::SHMEM, self.strings.id("OpenSHMEM"));
+        let (paradigm, name) = (Paradigm::SHMEM, self.string("OpenSHMEM"));
         self.add(ParadigmRecord { paradigm, name, paradigm_class: ParadigmClass::PROCESS });
-        let template = self.strings.id("Active set ${id}");
+        let template = self.string("Active set ${id}");
         for (property, kind, bits) in [
             (ParadigmProperty::RMA_ONLY, Type::UINT8, 1),
             (ParadigmProperty::RMA_WIN_NAME_TEMPLATE, Type::STRING, u64::from(template)),
@@ -326,7 +300,7 @@ impl Catalog {
                 None => self.pes(group, GroupTypePre12::COMM_SELF, GroupType::COMM_SELF, Vec::new()),
             }
             self.add(Comm { id: comm, name: 0, group, parent: UNDEFINED, flags: CommFlag::NONE });
-            let (id, name) = (first_window + place, self.strings.id(name));
+            let (id, name) = (first_window + place, self.string(name));
             self.add(RmaWin { id, name, comm, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
         }
         // One group more than communicators.
@@ -347,7 +321,7 @@ impl Catalog {
         }
         let id = self.regions;
         self.regions += 1;
-        let text = self.strings.id(&name);
+        let text = self.string(&name);
         let file = if name.starts_with('!') { file.as_str() } else { function.file() };
         let role = openmp::role(function.name);
         self.region(id, (text, text), file, *line, role, Paradigm::OPENMP);
@@ -373,7 +347,7 @@ impl Catalog {
             self.add(GroupRecord { id, name: 0, group_type_pre12, members, group_type, paradigm, group_flags });
         }
         for (id, comm) in (0..).zip(&unified.comms) {
-            let name = self.strings.id(&comm.name);
+            let name = self.string(&comm.name);
             // Those that exist from the start are not created in the trace.
             let has_events = model == Model::Full && id > 1;
             let flags = if has_events { CommFlag::CREATE_DESTROY_EVENTS } else { CommFlag::NONE };
@@ -391,12 +365,11 @@ impl Catalog {
         for (id, window) in (0..).zip(&unified.windows) {
             let maker = FUNCTIONS.get(window.maker as usize).map_or("MPI_Win_create", |function| function.name);
             let given = if model == Model::Full { window.name.as_str() } else { "" };
-            let name =
-                if given.is_empty() { self.strings.id(&format!("{maker} window")) } else { self.strings.id(given) };
+            let name = if given.is_empty() { self.string(&format!("{maker} window")) } else { self.string(given) };
             self.add(RmaWin { id, name, comm: window.comm, flags: RmaWinFlag::CREATE_DESTROY_EVENTS });
         }
         if !unified.files.is_empty() {
-            let name = self.strings.id("MPI-IO");
+            let name = self.string("MPI-IO");
             self.add(IoParadigm {
                 id: 0,
                 identification: name,
@@ -407,7 +380,7 @@ impl Catalog {
             });
         }
         for (id, path) in (0..).zip(&unified.paths) {
-            let name = self.strings.id(path);
+            let name = self.string(path);
             self.add(IoRegularFile { id, name, scope: UNDEFINED });
         }
         for (id, file) in (0..).zip(&unified.files) {
@@ -429,16 +402,13 @@ impl Catalog {
         let realtime = clocks
             .realtime
             .map(|(at, realtime)| realtime.wrapping_add_signed((ticks(at) / clocks.resolution as f64 * 1e9) as i64));
-        to.define(ClockProperties {
+        let clock = ClockProperties {
             timer_resolution: clocks.resolution,
             global_offset: begin.cast_unsigned(),
             trace_length: end.wrapping_sub(begin).cast_unsigned(),
             realtime_timestamp: realtime.unwrap_or(u64::MAX),
-        });
-        for (id, string) in (0..).zip(self.strings.list) {
-            to.define(Text { id, string });
-        }
-        for record in self.records {
+        };
+        for record in self.all.finish(clock) {
             to.define(record);
         }
     }

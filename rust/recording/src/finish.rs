@@ -312,7 +312,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
             (thread, survey, paths)
         });
         threads.push(paths.collect());
-        programs.push(catalog.strings.id(process.definitions.title().unwrap_or(program)));
+        programs.push(catalog.string(process.definitions.title().unwrap_or(program)));
     }
     let mut sampling = Sampling::new(spool, &mut symbolizer, python, &mut damage)?;
     let surveys = || threads.iter().flatten().map(|(_, survey, _)| survey);

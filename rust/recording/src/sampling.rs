@@ -83,7 +83,7 @@ impl Sampling {
                 let clock = generators.get(&sampled.period).copied().unwrap_or(0);
                 symbolized.generators = [clock, generators.len() as u32];
                 for (text, id) in symbolized.spots.values_mut() {
-                    *id = catalog.strings.id(text);
+                    *id = catalog.string(text);
                 }
             }
         }
