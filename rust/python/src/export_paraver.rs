@@ -1,11 +1,8 @@
 //! A run as a trace for Paraver.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::Analysis as CoreAnalysis;
@@ -14,7 +11,7 @@ use whywait_core::schema::Metric;
 use whywait_core::trace::decode::Progress;
 
 use crate::analysis::Analysis;
-use crate::perfetto::select;
+use crate::output::{create, select};
 
 /// Writes a trace for Paraver; returns the numbers of its items by kind, and the texts of the files beside it by their
 /// endings. Collective: the first process writes.
@@ -35,15 +32,11 @@ pub(crate) fn write_paraver<'py>(
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let trace = &analysis.get().result.trace;
     let selection = select(trace, ranks, window, min_duration)?;
-    let file = trace.exchange.is_root().then(|| File::create(&path)).transpose();
-    let file = file.map_err(|error| match error.raw_os_error() {
-        Some(number) => PyOSError::new_err((number, error.to_string(), path.display().to_string())),
-        None => error.into(),
-    })?;
+    let out = create(trace, &path)?;
     let job = move |result: &CoreAnalysis, state: &Progress| {
         let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
         let words = Words { label: &label, number: &whywait_paraver::calls::numbered };
-        write(result, &words, &selection, file.map(|file| BufWriter::with_capacity(1 << 20, file)), state)
+        write(result, &words, &selection, out, state)
     };
     let events: usize = trace.shards.iter().map(|shard| shard.events.len()).sum();
     let written = analysis.get().stage(py, ("timeline", events as u64), (None, progress), job)?;

@@ -21,6 +21,7 @@ mod kineto;
 mod loops;
 mod memory;
 mod options;
+mod output;
 mod paraver;
 mod perfetto;
 mod progress;

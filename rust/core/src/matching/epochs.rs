@@ -311,3 +311,11 @@ pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Inbox<Expo
     let own = trace.exchange.own().into_par_iter();
     trace.exchange.alltoallv(own.zip(trace.par_shards()).zip(epochs).map(post).collect())
 }
+
+/// The targets of operations, in their order.
+pub(crate) fn accessed(shard: &Shard, operations: &[u32], targets: &mut Vec<ProcessId>) {
+    targets.clear();
+    targets.extend(operations.iter().map(|&row| shard.operations.rows[row as usize].target));
+    targets.sort_unstable();
+    targets.dedup();
+}

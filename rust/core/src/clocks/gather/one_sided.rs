@@ -10,7 +10,7 @@ use crate::Result;
 use crate::clocks::constraints::Found;
 use crate::clocks::kind::Kind;
 use crate::ids::{LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{CollectivePart, Epochs};
+use crate::matching::epochs::{CollectivePart, Epochs, accessed};
 use crate::matching::fifo::Fifo;
 use crate::matching::notifications::{Sent, matched};
 use crate::matching::ownership::hand_overs;
@@ -51,14 +51,6 @@ fn meetings(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
         found
     };
     Ok(windows::parts(trace, epochs)?.into_par_iter().map(of_owner).collect())
-}
-
-/// The targets of operations, in their order.
-fn accessed(shard: &Shard, operations: &[u32], targets: &mut Vec<ProcessId>) {
-    targets.clear();
-    targets.extend(operations.iter().map(|&row| shard.operations.rows[row as usize].target));
-    targets.sort_unstable();
-    targets.dedup();
 }
 
 /// The fences before and after an origin's operations on a target, for the target.

@@ -14,7 +14,7 @@ use super::waited::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, exposed};
+use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, accessed, exposed};
 use crate::matching::fifo::Fifo;
 use crate::matching::notifications::matched;
 use crate::matching::ownership::{HandOver, hand_overs, operations};
@@ -226,12 +226,7 @@ fn accesses(
         let mut outbox = trace.exchange.outbox();
         let mut targets: Vec<ProcessId> = Vec::new();
         for (position, part) in epochs.collectives.iter().enumerate().filter(|(_, part)| part.is_fence()) {
-            targets.clear();
-            targets.extend(
-                epochs.of_collective.of(position).iter().map(|&row| shard.operations.rows[row as usize].target),
-            );
-            targets.sort_unstable();
-            targets.dedup();
+            accessed(shard, epochs.of_collective.of(position), &mut targets);
             let call = builder.first_of(i) + part.instance.number();
             for &target in targets.iter().filter(|target| **target != part.process) {
                 let fence = (target, part.window, part.sequence);
