@@ -1,11 +1,14 @@
 //! Any bytes as traces of PyTorch's profiler: whatever they are, events are in order and regions end.
 
+#[path = "check.rs"]
+mod check;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use check::check;
 use whywait_kineto::scan::{Field, Fields, Sink, scan};
 use whywait_kineto::{Options, open};
-use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
 /// Counts events, and looks at all their fields.
 #[derive(Default)]
@@ -32,39 +35,6 @@ pub fn kineto_scan(bytes: &[u8]) {
     assert!(summary.truncated.is_none_or(|offset| offset <= bytes.len() as u64));
 }
 
-/// Checks what an analysis relies on.
-#[derive(Default)]
-struct Check {
-    now: Option<i64>,
-    open: Vec<u32>,
-    events: u64,
-}
-
-impl Check {
-    fn event(&mut self, time: i64) {
-        assert!(self.now.is_none_or(|now| now <= time), "time goes back");
-        self.now = Some(time);
-        self.events += 1;
-    }
-}
-
-impl EventSink for Check {
-    fn enter(&mut self, time: i64, region: u32) {
-        self.event(time);
-        self.open.push(region);
-    }
-
-    fn leave(&mut self, time: i64, region: u32) {
-        self.event(time);
-        let at = self.open.iter().rposition(|open| *open == region).expect("a region is left that was entered");
-        self.open.remove(at);
-    }
-
-    fn record(&mut self, time: i64, _: &Event<'_>, _: &Attributes<'_>) {
-        self.event(time);
-    }
-}
-
 /// Any bytes as the files of two ranks: all of them, and all with the last eighth missing.
 pub fn kineto_open(bytes: &[u8], directory: &Path) {
     let _ = fs::create_dir_all(directory);
@@ -73,13 +43,7 @@ pub fn kineto_open(bytes: &[u8], directory: &Path) {
         fs::write(file, &bytes[..length]).expect("a file can be written");
     }
     if let Ok(recording) = open(&files, &Options::default()) {
-        for location in &recording.definitions().locations {
-            let mut check = Check::default();
-            let events = recording.events(location.id).expect("a location that is defined");
-            let summary = events.read(&mut Vec::new(), &mut check).expect("events are made in memory");
-            assert!(check.open.is_empty(), "regions end");
-            assert_eq!((summary.events, location.number_of_events), (check.events, check.events));
-        }
+        check(&recording, false);
     }
     let _ = fs::remove_dir_all(directory);
 }
