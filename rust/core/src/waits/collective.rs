@@ -225,6 +225,14 @@ impl Found {
         }
     }
 
+    /// Records that `member` waits for `cause`, and synchronizes with it alone; its time after `met` counts as work.
+    fn wait_alone(&mut self, kind: Metric, member: &Member, cause: &Member, met: i64) {
+        self.wait(kind, member, cause);
+        if self.keeps_syncs {
+            self.collective_syncs.parts.push(collective_sync(kind, member, cause, Participants::Cause, met));
+        }
+    }
+
     /// Records a member's completion time: its time after both the first end and the end of its own waiting.
     fn completion(&mut self, kind: Metric, member: &Member, latest: i64, first: i64) {
         let completion = member.end - first.max(latest.min(member.end));
@@ -345,16 +353,7 @@ impl Found {
         let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
         let first = first_end(members.iter().filter(early)).max(root.begin);
         for member in members.iter().filter(early) {
-            self.wait(Metric::LateBroadcast, member, root);
-            if self.keeps_syncs {
-                self.collective_syncs.parts.push(collective_sync(
-                    Metric::LateBroadcast,
-                    member,
-                    root,
-                    Participants::Cause,
-                    first,
-                ));
-            }
+            self.wait_alone(Metric::LateBroadcast, member, root, first);
         }
     }
 
@@ -363,16 +362,7 @@ impl Found {
     fn all_to_one(&mut self, members: &[Member]) {
         let Some(root) = root(members).filter(|root| root.received > 0) else { return };
         if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
-            self.wait(Metric::EarlyReduce, root, last);
-            if self.keeps_syncs {
-                self.collective_syncs.parts.push(collective_sync(
-                    Metric::EarlyReduce,
-                    root,
-                    last,
-                    Participants::Cause,
-                    last.begin,
-                ));
-            }
+            self.wait_alone(Metric::EarlyReduce, root, last, last.begin);
         }
     }
 
@@ -388,11 +378,7 @@ impl Found {
         let mut order = std::mem::take(&mut self.order);
         inner_waits((root, members.len()), part, &mut order, |i, cause| {
             let (member, cause) = (&members[i], &members[cause]);
-            self.wait(Metric::TreeWait, member, cause);
-            if self.keeps_syncs {
-                let part = collective_sync(Metric::TreeWait, member, cause, Participants::Cause, cause.begin);
-                self.collective_syncs.parts.push(part);
-            }
+            self.wait_alone(Metric::TreeWait, member, cause, cause.begin);
         });
         self.order = order;
     }
@@ -408,11 +394,7 @@ impl Found {
         };
         let Some(last) = latest(members.iter().filter(|member| member.sent > 0)) else { return };
         for member in members.iter().filter(|member| member.received > 0 && member.begin < last.begin) {
-            self.wait(metric, member, last);
-            if self.keeps_syncs {
-                let part = collective_sync(metric, member, last, Participants::Cause, last.begin);
-                self.collective_syncs.parts.push(part);
-            }
+            self.wait_alone(metric, member, last, last.begin);
         }
     }
 
@@ -422,11 +404,7 @@ impl Found {
         let mut last: Option<&Member> = None;
         for member in members {
             if let Some(last) = last.filter(|last| member.received > 0 && member.begin < last.begin) {
-                self.wait(Metric::EarlyScan, member, last);
-                if self.keeps_syncs {
-                    let part = collective_sync(Metric::EarlyScan, member, last, Participants::Cause, last.begin);
-                    self.collective_syncs.parts.push(part);
-                }
+                self.wait_alone(Metric::EarlyScan, member, last, last.begin);
             }
             if member.sent > 0 && last.is_none_or(|last| last.begin < member.begin) {
                 last = Some(member);
