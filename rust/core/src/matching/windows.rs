@@ -43,12 +43,18 @@ pub struct Part {
 /// Whether nobody leaves such an operation before all have entered it. A fence without operations need not synchronize
 /// (MPI 4.1, section 12.5.1), nor does an operation with a root; others are barriers.
 pub(crate) fn always_synchronizes(library: Library, operation: u8, root: ProcessId) -> bool {
-    let has_data_of_one =
-        matches!(CollectiveOp(operation), CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV);
     match library {
         Library::Mpi => CollectiveOp(operation) != CollectiveOp::BARRIER,
-        Library::Shmem | Library::Armci => CollectiveOp(operation) != CollectiveOp::BCAST,
-        Library::Pgas => !has_data_of_one && Direction::of(library, operation, root) == Direction::Everybody,
+        _ => !comes_from_root(library, operation) && Direction::of(library, operation, root) == Direction::Everybody,
+    }
+}
+
+/// Whether the root of an operation has what all others wait for.
+pub(crate) fn comes_from_root(library: Library, operation: u8) -> bool {
+    match CollectiveOp(operation) {
+        CollectiveOp::BCAST => true,
+        CollectiveOp::SCATTER | CollectiveOp::SCATTERV => library == Library::Pgas,
+        _ => false,
     }
 }
 
@@ -69,7 +75,7 @@ impl Direction {
     pub(crate) fn of(library: Library, operation: u8, root: ProcessId) -> Self {
         match CollectiveOp(operation) {
             _ if library != Library::Pgas || root.is_none() => Self::Everybody,
-            CollectiveOp::BCAST | CollectiveOp::SCATTER | CollectiveOp::SCATTERV => Self::FromRoot,
+            _ if comes_from_root(library, operation) => Self::FromRoot,
             CollectiveOp::GATHER | CollectiveOp::GATHERV | CollectiveOp::REDUCE => Self::ToRoot,
             _ => Self::Everybody,
         }

@@ -39,7 +39,7 @@ use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId, WindowId};
 use crate::matching::epochs::{CollectivePart, Epochs, Groups};
-use crate::matching::windows::{Direction, Part, always_synchronizes, match_all};
+use crate::matching::windows::{Direction, Part, always_synchronizes, comes_from_root, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
@@ -178,15 +178,9 @@ fn metric(operation: u8, library: Library) -> Metric {
         CollectiveOp::CREATE_HANDLE | CollectiveOp::ALLOCATE | CollectiveOp::CREATE_HANDLE_AND_ALLOCATE => 0,
         CollectiveOp::DESTROY_HANDLE | CollectiveOp::DEALLOCATE | CollectiveOp::DESTROY_HANDLE_AND_DEALLOCATE => 1,
         CollectiveOp::BARRIER => 2,
-        operation if comes_from_root(library, operation) => 3,
+        _ if comes_from_root(library, operation) => 3,
         _ => 4,
     }]
-}
-
-/// Whether the root of an operation has what all others wait for.
-fn comes_from_root(library: Library, operation: CollectiveOp) -> bool {
-    operation == CollectiveOp::BCAST
-        || library == Library::Pgas && matches!(operation, CollectiveOp::SCATTER | CollectiveOp::SCATTERV)
 }
 
 fn evaluate(parts: &[Part]) -> Instance {
