@@ -139,6 +139,7 @@ class Wait(NamedTuple):
     cause_rank: int | None
     cause_thread: int | None
     cause_callpath: tuple[str, ...] | None
+    cause_enter: int | None
 
 
 @dataclass
@@ -161,7 +162,8 @@ class Result:
         """Add a wait state; a completion has no cause."""
         self.add(kind, at, waiting)
         where = at.thread.rank, at.thread.number, at.callpath, at.enter, at.leave
-        who = (cause.thread.rank, cause.thread.number, cause.callpath) if cause else (None, None, None)
+        thread = cause.thread if cause else None
+        who = (thread.rank, thread.number, cause.callpath, cause.enter) if thread else (None, None, None, None)
         self.waits.append(Wait(kind, *where, waiting, *who))
 
     def table(self) -> dict[str, dict[tuple[tuple[str, ...], int, int], float]]:

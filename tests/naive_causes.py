@@ -824,9 +824,8 @@ class Analysis:
             if w.kind not in NONBLOCKING:
                 continue
             waiter = calls[w.rank, w.thread, w.callpath, w.enter]
-            # Of the calls on the path of the cause, the one at the end of the wait.
             before = sum(p.wait for p in waiter.leave.loc.points.values() if p.event.call is waiter)
-            cause = calls[w.cause_rank, w.cause_thread, w.cause_callpath, w.enter + before + w.waiting]
+            cause = calls[w.cause_rank, w.cause_thread, w.cause_callpath, w.cause_enter]
             self.one_sided_pair(NONBLOCKING[w.kind], waiter, w.waiting, cause, w.enter + before + w.waiting)
         for waiting, met in synchronized(naive.Trace(self.trace.anchor)):
             points = [calls[i.thread.rank, i.thread.number, i.callpath, i.enter].leave for i in waiting]

@@ -402,7 +402,10 @@ def test_launchers_without_a_program(mpi, tmp_path, words, why):
     (tmp_path / "solve.py").touch()
     command = [*mpi.start(2), *words]
     done = record(command, tmp_path)
-    assert done.returncode == run(command, tmp_path).returncode != 0
+    ends = {done.returncode, run(command, tmp_path).returncode}
+    assert 0 not in ends
+    # A race in MPICH's launcher: it ends by SIGPIPE now and then.
+    assert len(ends) == 1 or ends & {-signal.SIGPIPE, 128 + signal.SIGPIPE}
     assert re.search(rf"^whywait: nothing was recorded: .*{re.escape(why)}$", done.stderr, re.MULTILINE), done.stderr
     assert not (tmp_path / "out").exists()
 
