@@ -156,6 +156,33 @@ def test_calls_are_the_events():
     assert build(result, calls=total - 1)["calls"][1] == total
 
 
+@pytest.mark.parametrize("name", ["omp_nested", "mixed"])
+def test_forks_and_joins_are_those_of_the_account(name):
+    """On each location; the master is in no other function meanwhile."""
+    result = whywait.analyze(DATA / name)
+    rows = result.account("all", by="location").to_pylist()
+    accounted = {row["location"]: row["time"] for row in rows if row["row"] == "threads.fork_join"}
+    built = build(result, cells=1 << 16)
+    calls = built["calls"][0].to_pylist()
+    length = defaultdict(float)
+    for call in calls:
+        length[call["location"]] += call["is_management"] * (call["leave"] - call["enter"])
+    assert {location: time for location, time in length.items() if time} == pytest.approx(accounted, rel=1e-9)
+    (level,) = built["levels"]
+    threads = NUMBER["threads"]
+    classes = timeline.classes(result.tree)
+    own = defaultdict(float)
+    for call in calls:
+        if call["is_management"] or classes[call["callpath"]] == threads:
+            own[call["location"]] += call["leave"] - call["enter"]
+    for wait in result.wait_states().to_pylist():
+        if wait["kind"] in tops(result) and classes[wait["callpath_id"]] == threads:
+            own[wait["location"]] -= wait["waiting"]
+    drawn = level["shares"][threads].sum(axis=1) / 255 * level["width"]
+    for location, time in own.items():
+        assert drawn[location] == pytest.approx(time, rel=0.05, abs=level["bins"] * level["width"] / 500)
+
+
 def test_the_largest_are_chosen():
     result = whywait.analyze(DATA / "stencil")
     built, few = build(result), build(result, most=50)
@@ -242,7 +269,7 @@ def test_kernels_compute(tmp_path):
 
 def test_a_call_path_without_a_class():
     result = whywait.analyze(DATA / "p2p")
-    options = {"classes": 2, "waiting": [], "cells": 16, "calls": 0, "most": 1}
+    options = {"classes": 2, "management": 0, "waiting": [], "cells": 16, "calls": 0, "most": 1}
     with pytest.raises(whywait.UsageError, match="one of the classes"):
         _native.timeline(result.tables.analysis, class_of=b"\0", **options)
     with pytest.raises(whywait.UsageError, match="one of the classes"):

@@ -580,8 +580,8 @@ def timeline_calls(
 ) -> tuple[Table, int]:
     """Return the calls of some locations that overlap a window (s), and about how many there are.
 
-    ``location``, ``callpath``, ``enter``, ``leave`` (s), by location in the order given, then by Enter; none if there
-    are more than `most`.
+    ``location``, ``callpath``, ``enter``, ``leave`` (s), ``is_management`` (of the team of a parallel region: creating
+    and joining it), by location in the order given, then by Enter; none if there are more than `most`.
     """
 
 def timeline(
@@ -589,6 +589,7 @@ def timeline(
     *,
     class_of: bytes,
     classes: int,
+    management: int,
     waiting: list[str],
     cells: int,
     calls: int,

@@ -30,6 +30,8 @@ CLASSES = (
     ("library", "Other library calls", ("mpi", "shmem", "armci", "pgas", "other_communication")),
 )  # fmt: skip
 WAITING = ("waiting", "Waiting")
+#: The class of creating and joining teams of threads.
+MANAGEMENT = [name for name, *_ in CLASSES].index("threads")
 #: The value that stands for a complete bin, on all locations of a row.
 WHOLE = 255
 
@@ -86,7 +88,8 @@ class Timeline(NamedTuple):
     levels
         The shares at several resolutions.
     calls
-        Individual calls: ``location``, ``callpath``, ``enter``, ``leave``; all or none.
+        Individual calls: ``location``, ``callpath``, ``enter``, ``leave``, and ``is_management``: whether it is the
+        creation, or the end, of the team of a parallel region; all or none.
     waits
         Selected waits, or parts of them: ``wait`` (the row among the wait states), ``begin``, and ``end``.
     messages, transfers, tasks

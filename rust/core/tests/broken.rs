@@ -22,7 +22,8 @@ fn data() -> PathBuf {
 /// Makes the pictures over time: what an analysis can be made of, these can, too.
 fn draw(result: &Analysis) {
     let class_of = vec![0; result.trace.tree.len()];
-    let request = Request { class_of, classes: 1, waiting: Vec::new(), cells: 64, calls: 1000, most: 10 };
+    let request =
+        Request { class_of, classes: 1, management: 0, waiting: Vec::new(), cells: 64, calls: 1000, most: 10 };
     let drawn = timeline::build(result, &request, &Progress::default()).unwrap();
     assert!(drawn.calls.rows.iter().all(|call| call.enter <= call.leave));
     let selection = Selection { processes: None, window: (i64::MIN, i64::MAX), shortest: 0 };

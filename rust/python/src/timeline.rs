@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use whywait_core::export::calls::{self, Call};
@@ -45,39 +45,42 @@ fn calls_table(trace: &Trace, calls: &[Call]) -> PyResult<Table> {
         let seconds = |call: &Call| (time(call) - begin) as f64 / trace.resolution as f64;
         Arc::new(Float64Array::from_iter_values(calls.iter().map(seconds)))
     };
+    let management: BooleanArray = calls.iter().map(|call| Some(call.is_management)).collect();
     Table::new(vec![
         ("location", numbers(|call| call.location.number())),
         ("callpath", numbers(|call| call.callpath.number())),
         ("enter", times(|call| call.enter)),
         ("leave", times(|call| call.leave)),
+        ("is_management", Arc::new(management)),
     ])
 }
 
 /// Builds a timeline: shares of classes by time and location, and individual calls,
 /// waits, messages, transfers, tasks that start elsewhere, and times in which locks are owned.
 ///
-/// `class_of` holds the class of each call path, less than `classes`. The next class is waiting, given by the metrics
-/// `waiting`.
+/// `class_of` holds the class of each call path, less than `classes`, and `management` that of managing teams of threads.
+/// The next class is waiting, given by the metrics `waiting`.
 #[pyfunction]
-#[pyo3(signature = (analysis, *, class_of, classes, waiting, cells, calls, most))]
+#[pyo3(signature = (analysis, *, class_of, classes, management, waiting, cells, calls, most))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn timeline<'py>(
     py: Python<'py>,
     analysis: Bound<'py, Analysis>,
     class_of: Vec<u8>,
     classes: u8,
+    management: u8,
     waiting: Vec<String>,
     cells: usize,
     calls: usize,
     most: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let trace = &analysis.get().result.trace;
-    if class_of.len() < trace.tree.len() || class_of.iter().any(|&class| class >= classes) {
+    if class_of.len() < trace.tree.len() || class_of.iter().chain([&management]).any(|&class| class >= classes) {
         return Err(UsageError::new_err("each call path needs one of the classes"));
     }
     let is_waiting = |metric: &&Metric| waiting.iter().any(|name| name == metric.name());
     let waiting = Metric::ALL.iter().filter(is_waiting).copied().collect();
-    let request = Request { class_of, classes, waiting, cells, calls, most };
+    let request = Request { class_of, classes, management, waiting, cells, calls, most };
     let found = analysis.get().collective_until(py, move |result, progress| build(result, &request, progress))?;
 
     let begin = trace.span().map_or(0, |(first, _)| first);

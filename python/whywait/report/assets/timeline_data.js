@@ -104,17 +104,30 @@ export class TimelineData {
     return Array.from({ length: this.count }, (_, row) => row).findIndex((row) => this.places.rank[row] === rank && this.places.thread[row] === thread);
   }
 
-  callName(position) {
-    return position < 0 ? "" : this.model.callName(position + this.model.shift);
+  // Calls that create or join the team of a parallel region have positions after those of all call paths, in the same
+  // order.
+  get callPaths() {
+    return this.model.callpaths.region.length;
   }
 
-  // The number of the function at the end of a call path.
+  isManagement(position) {
+    return position >= this.callPaths;
+  }
+
+  callName(position) {
+    if (position < 0) return "";
+    return this.isManagement(position) ? "fork and join" : this.model.callName(position + this.model.shift);
+  }
+
+  // The number of the function at the end of a call path, or -1.
   functionOf(position) {
-    return this.model.callpaths.region[position];
+    return this.model.callpaths.region[position] ?? -1;
   }
 
   callPath(position) {
-    return position < 0 ? "" : this.model.callPath(position + this.model.shift).join(" → ");
+    if (position < 0) return "";
+    const path = this.model.callPath((position % this.callPaths) + this.model.shift);
+    return [...path, ...(this.isManagement(position) ? ["fork and join"] : [])].join(" → ");
   }
 
   metric(kind) {
@@ -215,11 +228,13 @@ export class TimelineData {
 
   // For each call path whether it leads through one of some functions.
   within(functions) {
-    const found = new Uint8Array(this.model.callpaths.region.length);
-    for (let position = 0; position < found.length; position++) {
+    const count = this.callPaths;
+    const found = new Uint8Array(2 * count);
+    for (let position = 0; position < count; position++) {
       const above = this.model.callTree.parent[position + this.model.shift] - this.model.shift;
       found[position] = Number(functions.has(this.functionOf(position)) || (above >= 0 && found[above] > 0));
     }
+    found.copyWithin(count, 0, count);
     return found;
   }
 

@@ -238,7 +238,7 @@ export class TimelinePicture {
   // The color of a call: by class, or by function.
   tone(call, colors) {
     const { position, classes } = this.data.calls;
-    if (this.coloring === "function") return functionColor(this.data.functionOf(position[call]));
+    if (this.coloring === "function" && !this.data.isManagement(position[call])) return functionColor(this.data.functionOf(position[call]));
     const [r, g, b] = colors.classes[classes[position[call]]];
     return `rgb(${r} ${g} ${b})`;
   }

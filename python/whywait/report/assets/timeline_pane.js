@@ -212,7 +212,7 @@ export class TimelinePane extends TimelinePicture {
       .filter(([, , share]) => share >= 0.005).sort((a, b) => b[2] - a[2]);
     tip.show(event, make("b", {}, data.name(location)), group, ` at ${this.clock(time)}`,
       call >= 0 && make("div", {}, data.callPath(data.calls.position[call]), make("br"),
-        make("small", {}, `${seconds(data.calls.leave[call] - data.calls.enter[call])} in this call, from ${data.calls.enter[call].toFixed(9)} s`)),
+        make("small", {}, `${seconds(data.calls.leave[call] - data.calls.enter[call])}${data.isManagement(data.calls.position[call]) ? "" : " in this call"}, from ${data.calls.enter[call].toFixed(9)} s`)),
       wait >= 0 && make("div", {}, make("i", { class: "swatch waiting", style: { "--color": "var(--time-waiting)" } }),
         this.waitText(wait)),
       this.layers.locks && ownedAt(data.locks, location, time).map((own) => make("div", {},

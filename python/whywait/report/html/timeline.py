@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.model.schema import patterns
-from whywait.model.timeline import CLASSES, WAITING, Courses, Timeline, classes, from_native
+from whywait.model.timeline import CLASSES, MANAGEMENT, WAITING, Courses, Timeline, classes, from_native
 from whywait.report.html import blocks
 from whywait.report.html.places import running
 
@@ -100,6 +100,7 @@ def _draw(result: ResultData, analysis: _native.Analysis, cells: int, calls: int
         analysis,
         class_of=classes(result.tree).tobytes(),
         classes=len(CLASSES),
+        management=MANAGEMENT,
         waiting=[metric.name for metric in metrics.waiting],
         cells=cells,
         calls=calls,
@@ -201,10 +202,10 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
         blocks.columns(
             {
                 "location": rows.of(calls["location"]),
-                "position": _positions(tree, calls["callpath"]),
+                "position": _positions_of_calls(tree, calls),
                 "enter": calls["enter"].to_numpy(),
                 "leave": calls["leave"].to_numpy(),
-                "classes": classes(tree)[tree.preorder],
+                "classes": np.append(classes(tree)[tree.preorder], np.full(len(tree), MANAGEMENT, np.uint8)),
             }
         ),
     )
@@ -287,7 +288,7 @@ def calls_block(
     return blocks.columns(
         {
             "location": row_of[calls["location"].to_numpy()],
-            "position": _positions(result.tree, calls["callpath"]),
+            "position": _positions_of_calls(result.tree, calls),
             "enter": calls["enter"].to_numpy(),
             "leave": calls["leave"].to_numpy(),
         }
@@ -358,6 +359,12 @@ def _positions(tree: CallTree, callpaths: pa.ChunkedArray) -> npt.NDArray[np.int
     number = callpaths.fill_null(0).to_numpy().astype(np.int64)
     position = tree.position[number] if len(tree) else number
     return np.where(known, position, -1).astype(np.int32)
+
+
+def _positions_of_calls(tree: CallTree, calls: pa.Table) -> npt.NDArray[np.int32]:
+    """Return the positions of calls, those that manage the team of a parallel region after all call paths."""
+    shift = np.where(calls["is_management"].to_numpy(), len(tree), 0)
+    return (_positions(tree, calls["callpath"]) + shift).astype(np.int32)
 
 
 def _waits(

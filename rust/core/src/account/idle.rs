@@ -5,8 +5,9 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::rows::Row;
-use super::sweep::{CallPaths, Management};
+use super::sweep::CallPaths;
 use crate::ids::{CallPathId, LocationId};
+use crate::trace::management::Management;
 use crate::trace::{CallTree, Shard};
 
 /// The master of a process, whose time tells why other threads are idle.

@@ -48,6 +48,7 @@ use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::severity::Severity;
 use crate::trace::definition_index::Members;
+use crate::trace::management::{is_forker, management};
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::device::Devices;
@@ -418,7 +419,7 @@ fn allocated(
             return has_events.then(|| Allocated { location, span: cut(span.first, i64::MAX), master: None });
         }
         let mut teams = shard.teams.of(shard.local(location)).iter().filter(|team| team.fork != NONE);
-        let is_worker = teams.any(|team| !sweep::is_forker(shard, location, team))
+        let is_worker = teams.any(|team| !is_forker(shard, location, team))
             || (!has_events && definition.events == 0 && team_members.contains(&location));
         let of_master = &shard.spans[shard.local(master)];
         if is_worker && of_master.first <= of_master.last {
@@ -446,7 +447,7 @@ fn idle_threads(
     let mut all = FxHashMap::default();
     #[expect(clippy::iter_over_hash_type, reason = "each thread has one master")]
     for (location, spans) in of_masters {
-        let management = sweep::management(shard, location);
+        let management = management(shard, location);
         let local = shard.local(location);
         let master = idle::Master { shard, tree: &trace.tree, callpaths, local, management: &management };
         all.extend(master.reasons(spans));

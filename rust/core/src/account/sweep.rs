@@ -14,8 +14,8 @@ use super::floors::{Histogram, Kind};
 use super::rows::Row;
 use crate::ids::{CallPathId, Ids, InstanceId, LocationId, RegionKey};
 use crate::schema::Metric;
-use crate::trace::columns::Team;
-use crate::trace::{NONE, RegionClass, Shard, Trace};
+use crate::trace::management::{Pass, management};
+use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::interval::{self, overlap};
 
@@ -110,45 +110,6 @@ pub(super) struct Found {
     /// The ticks that belong to the location, and those of them that have a row (without idle ones).
     pub allocated: i64,
     pub booked: i64,
-}
-
-/// The management of a team of threads, on one of its locations.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Management {
-    pub begin: i64,
-    pub end: i64,
-    /// Where the location is meanwhile: in the call path that forks, or in none.
-    pub during: CallPathId,
-    /// The parallel region.
-    pub callpath: CallPathId,
-}
-
-/// The management of all teams that a location is part of, in the order of time.
-pub(super) fn management(shard: &Shard, location: LocationId) -> Vec<Management> {
-    let mut all = Vec::new();
-    let teams = shard.teams.of(shard.local(location)).iter();
-    for team in teams.filter(|team| team.fork != NONE && team.instance.is_some()) {
-        let fork = &shard.forks.rows[team.fork as usize];
-        let is_forker = is_forker(shard, location, team);
-        let during = if is_forker { fork.callpath } else { CallPathId::NONE };
-        let callpath = shard.callpath(team.instance);
-        let mut add = |begin, end| {
-            if begin < end {
-                all.push(Management { begin, end, during, callpath });
-            }
-        };
-        add(fork.fork, shard.enter(team.instance));
-        if fork.join != i64::MIN {
-            add(shard.leave(team.instance), fork.join);
-        }
-    }
-    all.sort_by_key(|management| (management.begin, management.end));
-    all
-}
-
-/// Whether a location forked the team that it is part of.
-pub(super) fn is_forker(shard: &Shard, location: LocationId, team: &Team) -> bool {
-    location == shard.location_of(&shard.forks, team.fork)
 }
 
 /// A call or function that is open.
@@ -247,7 +208,7 @@ impl<'a> Sweep<'a> {
         let (first_rest, first_cut) = (self.rests.len(), self.cuts.len());
         let management = management(shard, location);
         let mut calls = Calls::new(shard, location, waits);
-        let mut outside = Outside { management: &management, next: 0, idle: is_worker.then(Vec::new) };
+        let mut outside = Outside { management: Pass::new(&management), idle: is_worker.then(Vec::new) };
         let mut stack: Vec<Frame> = Vec::with_capacity(64);
         // Before its first event, a worker is idle.
         let mut since = shard.spans[i].first;
@@ -513,8 +474,7 @@ impl<'a> Calls<'a> {
 
 /// Time outside of calls that is not own code: management of teams, and idle threads.
 struct Outside<'a> {
-    management: &'a [Management],
-    next: usize,
+    management: Pass<'a>,
     /// Where spans without work go; `None` if the location is no worker.
     idle: Option<Vec<Range<i64>>>,
 }
@@ -524,7 +484,7 @@ impl Outside<'_> {
     /// returns their sum. Without a call path, a worker is idle in the rest.
     #[inline]
     fn take(&mut self, during: CallPathId, from: i64, to: i64, book: impl FnMut(i64, CallPathId)) -> i64 {
-        if during.is_some() && self.management.get(self.next).is_none_or(|management| management.begin >= to) {
+        if during.is_some() && self.management.is_done_until(to) {
             return 0;
         }
         self.take_some(during, from, to, book)
@@ -532,30 +492,21 @@ impl Outside<'_> {
 
     #[inline(never)]
     fn take_some(&mut self, during: CallPathId, from: i64, to: i64, mut book: impl FnMut(i64, CallPathId)) -> i64 {
-        while self.management.get(self.next).is_some_and(|management| management.end <= from) {
-            self.next += 1;
-        }
-        let (mut since, mut managed) = (from, 0);
-        for management in self.management[self.next..].iter().take_while(|management| management.begin < to) {
-            let (begin, end) = (management.begin.max(since), management.end.min(to));
-            if management.during != during || begin >= end {
-                continue;
+        let Self { management, idle } = self;
+        let mut idle = idle.as_mut().filter(|_| during.is_none());
+        let mut is_idle = |span: Range<i64>| {
+            if let Some(idle) = idle.as_mut().filter(|_| !span.is_empty()) {
+                idle.push(span);
             }
-            self.is_idle(during, since, begin);
-            book(end - begin, management.callpath);
-            managed += end - begin;
-            since = end;
-        }
-        self.is_idle(during, since, to);
+        };
+        let (mut since, mut managed) = (from, 0);
+        management.take(during, from..to, |part, callpath| {
+            is_idle(since..part.start);
+            book(part.end - part.start, callpath);
+            managed += part.end - part.start;
+            since = part.end;
+        });
+        is_idle(since..to);
         managed
-    }
-
-    fn is_idle(&mut self, during: CallPathId, from: i64, to: i64) {
-        if during.is_none()
-            && from < to
-            && let Some(idle) = &mut self.idle
-        {
-            idle.push(from..to);
-        }
     }
 }

@@ -1,4 +1,6 @@
 //! Individual calls for a picture: those of some locations that overlap a window of time, or none if they are too many.
+//!
+//! The management of a team of threads is one, too, in the function that forks.
 
 use std::ops::Range;
 
@@ -7,19 +9,22 @@ use bitcode::{Decode, Encode};
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::iter::prelude::*;
+use crate::trace::management::{Pass, management};
 use crate::trace::{Shard, Trace};
 
-/// A region instance; times in ticks.
+/// A region instance, or the management of the team of a parallel region; times in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Call {
     /// The location.
     pub location: LocationId,
-    /// Call path.
+    /// Its call path, or that of the parallel region.
     pub callpath: CallPathId,
-    /// Enter.
+    /// Its begin.
     pub enter: i64,
-    /// Leave.
+    /// Its end.
     pub leave: i64,
+    /// Whether it is the management of a team.
+    pub is_management: bool,
 }
 
 /// Calls of some locations in a window.
@@ -47,7 +52,7 @@ pub fn within(trace: &Trace, locations: &[LocationId], window: &Range<i64>, most
         return Ok(Calls { rows: Vec::new(), total: total as u64 });
     }
     let rows: Vec<(usize, Vec<Call>)> =
-        places.par_iter().map(|(number, place)| (*number, place.calls(trace))).collect();
+        places.par_iter().map(|(number, place)| (*number, place.with_management(trace, window))).collect();
     let mut rows: Vec<(usize, Vec<Call>)> = trace.exchange.gather(rows)?.into_iter().flatten().collect();
     rows.sort_unstable_by_key(|&(number, _)| number);
     let rows = rows.into_iter().flat_map(|(_, rows)| rows).collect();
@@ -75,6 +80,40 @@ impl<'a> Place<'a> {
         Self { shard, location, events: all.start + first as u32..all.start + last as u32, all }
     }
 
+    fn call(&self, callpath: CallPathId, time: Range<i64>, is_management: bool) -> Call {
+        Call { location: self.location, callpath, enter: time.start, leave: time.end, is_management }
+    }
+
+    /// The calls, and the management of teams between them.
+    fn with_management(&self, trace: &Trace, window: &Range<i64>) -> Vec<Call> {
+        let mut calls = self.calls(trace);
+        let management = management(self.shard, self.location);
+        if management.is_empty() {
+            return calls;
+        }
+        let events = &self.shard.events;
+        let mut pass = Pass::new(&management);
+        let mut add = |during, span| {
+            pass.take(during, span, |part, callpath| calls.push(self.call(callpath, part, true)));
+        };
+        // Workers manage teams in no call, before their first event and after their last one, too.
+        let mut since = window.start;
+        let mut depth = self.open_before(trace).len();
+        for position in self.events.start..=self.events.end {
+            let until = if position < self.events.end { events.time[position as usize] } else { window.end };
+            let during = if depth > 0 { events.running_after(&trace.tree, position - 1) } else { CallPathId::NONE };
+            add(during, since..until);
+            since = until;
+            depth = if position < self.events.end && events.is_leave(position) {
+                depth.saturating_sub(1)
+            } else {
+                depth + 1
+            };
+        }
+        calls.sort_by_key(|call| call.enter);
+        calls
+    }
+
     fn calls(&self, trace: &Trace) -> Vec<Call> {
         let events = &self.shard.events;
         let time = |position: u32| events.time[position as usize];
@@ -93,7 +132,7 @@ impl<'a> Place<'a> {
             } else if position < self.events.end {
                 open.push(rows.len());
                 let enter = time(position);
-                rows.push(Call { location: self.location, callpath: events.callpath(position), enter, leave: enter });
+                rows.push(self.call(events.callpath(position), enter..enter, false));
             } else {
                 open.push(usize::MAX);
             }
@@ -113,7 +152,7 @@ impl<'a> Place<'a> {
                 left -= 1;
             } else {
                 let (enter, callpath) = (events.time[position as usize], events.callpath(position));
-                found.push(Call { location: self.location, callpath, enter, leave: enter });
+                found.push(self.call(callpath, enter..enter, false));
                 if trace.tree.nodes()[callpath].parent == CallPathId::NONE {
                     break;
                 }

@@ -10,7 +10,7 @@
 //! and fewer bins, and fewer rows and more bins. So there is more detail to zoom into in either direction. Coarser
 //! levels are not needed, since they are sums of neighbors.
 //!
-//! *Waiting* replaces the class of the call in which it lies, so the shares of a cell never exceed 1. The rest to 1 is
+//! *Waiting*, and the management of teams of threads, replace the class of the call in which they lie, so the shares of a cell never exceed 1. The rest to 1 is
 //! time outside any call.
 //!
 //! *Individual items* (waits, messages, transfers, tasks, locks) are limited to those that take or cost most. Calls are included all
@@ -36,6 +36,7 @@ use crate::parallel::iter::prelude::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
 use crate::trace::decode::Progress;
+use crate::trace::management::{Pass, management};
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::interval;
 use crate::{Error, Result};
@@ -47,6 +48,8 @@ pub struct Request {
     pub class_of: Vec<u8>,
     /// Number of classes; waiting is one more.
     pub classes: u8,
+    /// The class of managing teams of threads.
+    pub management: u8,
     /// Metrics whose wait states count as waiting.
     pub waiting: Vec<Metric>,
     /// Cells of a level.
@@ -413,32 +416,30 @@ impl Bins {
 fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId, bins: &mut Bins) {
     let shard: &Shard = trace.shard(location);
     let i = shard.local(location);
-    let wait_class = usize::from(request.classes);
-    let mut waits = waiting.of(i).iter().cloned().peekable();
+    let mut row = Painted { waits: waiting.of(i), wait_class: usize::from(request.classes), bins };
+    let management = management(shard, location);
+    let mut managed = Pass::new(&management);
+    let mut pass = |during: CallPathId, mut from: i64, to: i64| {
+        if !managed.is_done_until(to) {
+            managed.take(during, from..to, |part, _| {
+                if during.is_some() {
+                    row.paint(request.class_of[during], from, part.start);
+                }
+                row.paint(request.management, part.start, part.end);
+                from = part.end;
+            });
+        }
+        if during.is_some() {
+            row.paint(request.class_of[during], from, to);
+        }
+    };
+    let (mut from, last) = trace.span().unwrap_or_default();
     let mut depth = 0u32;
-    let mut from = 0;
     let mut callpath = CallPathId::NONE;
     for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let time = shard.events.time[position as usize];
-        if depth > 0 && time > from {
-            let class = usize::from(request.class_of[callpath]);
-            while from < time {
-                match waits.peek() {
-                    Some(wait) if wait.end <= from => {
-                        waits.next();
-                    }
-                    Some(&Range { start, end }) if start < time => {
-                        bins.add(class, from, start);
-                        let end = end.min(time);
-                        bins.add(wait_class, from.max(start), end);
-                        from = end;
-                    }
-                    _ => {
-                        bins.add(class, from, time);
-                        from = time;
-                    }
-                }
-            }
+        if time > from {
+            pass(if depth > 0 { callpath } else { CallPathId::NONE }, from, time);
         }
         from = time;
         callpath = shard.events.callpath(position);
@@ -447,6 +448,37 @@ fn add(trace: &Trace, request: &Request, waiting: &Waiting, location: LocationId
             callpath = shard.events.running_after(&trace.tree, position);
         } else {
             depth += 1;
+        }
+    }
+    pass(CallPathId::NONE, from, last);
+}
+
+/// The bins of a location, in which waiting replaces classes.
+struct Painted<'a> {
+    /// The waits that have not been passed.
+    waits: &'a [Range<i64>],
+    wait_class: usize,
+    bins: &'a mut Bins,
+}
+
+impl Painted<'_> {
+    /// Adds a stretch of a class; stretches must be added in order of their begin.
+    #[inline]
+    fn paint(&mut self, class: u8, mut from: i64, to: i64) {
+        while from < to {
+            match self.waits.first() {
+                Some(wait) if wait.end <= from => self.waits = &self.waits[1..],
+                Some(&Range { start, end }) if start < to => {
+                    self.bins.add(usize::from(class), from, start);
+                    let end = end.min(to);
+                    self.bins.add(self.wait_class, from.max(start), end);
+                    from = end;
+                }
+                _ => {
+                    self.bins.add(usize::from(class), from, to);
+                    from = to;
+                }
+            }
         }
     }
 }

@@ -465,11 +465,12 @@ tables! {
         "class" Name: "`work`, `overhead`, `devices`, `io`, `threads`, `p2p`, `collective`, `onesided`, `library` (other communication), or `waiting`; the other classes exclude waiting",
         "share" Double: "the share of the bin on all these locations, rounded to 1/255; if the shares of all classes add up to less than 1, the rest is time outside any call",
     }
-    "timeline_calls" stored [] "a call; with `timeline`, all calls if there are few, otherwise none" {
+    "timeline_calls" stored [] "a call, or the time in which a thread creates or joins a team; with `timeline`, all calls if there are few, otherwise none" {
         "location" UInt32: "the location, a row of `locations`",
-        "callpath" UInt32: "the call path, a row of `callpaths`",
-        "enter" Double "s": "its Enter",
-        "leave" Double "s": "its Leave",
+        "callpath" UInt32: "the call path, or that of the team's parallel region, a row of `callpaths`",
+        "enter" Double "s": "its begin",
+        "leave" Double "s": "its end",
+        "is_management" Bool: "whether the thread creates or joins the team",
     }
     "timeline_waits" stored [] "a wait state, or a part of it between tasks that its thread runs; with `timeline`, only the longest" {
         "wait" UInt32: "the row in `wait_states`",

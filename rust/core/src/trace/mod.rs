@@ -19,6 +19,7 @@ mod id_map;
 pub mod io_handles;
 pub mod load;
 pub mod locations;
+pub mod management;
 pub mod nodes;
 pub mod region_terms;
 pub mod regions;

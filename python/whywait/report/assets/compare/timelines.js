@@ -193,8 +193,9 @@ export class Timelines {
   position(side, position) {
     const { runs, calls } = this.model;
     if (position < 0) return -1;
-    const [there] = this.model.callsOf[1 - side][calls.nodes[side][position]];
-    return there === undefined ? -1 : there - runs[1 - side].shift;
+    const [here, other] = [this.panes[side].data, this.panes[1 - side].data];
+    const [there] = this.model.callsOf[1 - side][calls.nodes[side][position % here.callPaths]];
+    return there === undefined ? -1 : there - runs[1 - side].shift + (here.isManagement(position) ? other.callPaths : 0);
   }
 
   // The longest known wait in the selection, or -1.
