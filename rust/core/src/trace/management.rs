@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use super::columns::Team;
-use super::{NONE, Shard};
-use crate::ids::{CallPathId, LocationId};
+use super::shard::Shard;
+use crate::ids::{CallPathId, LocationId, NONE};
 
 /// The management of a team of threads, on one of its locations.
 #[derive(Clone, Copy, Debug)]
