@@ -240,7 +240,7 @@ def test_info_as_json(capsys):
 
 @pytest.mark.usefixtures("native")
 def test_validate_lists_oddities(capsys):
-    assert cli.main(["validate", "t"]) == 0
+    assert cli.main(["info", "--check", "t"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "odd: region 3 is defined twice",
         "   traces.def at byte 17",
@@ -252,7 +252,7 @@ def test_validate_lists_oddities(capsys):
 
 @pytest.mark.usefixtures("native")
 def test_validate_says_what_is_broken(capsys, monkeypatch):
-    assert cli.main(["validate", "broken", "--json"]) == 3
+    assert cli.main(["info", "--check", "broken", "--json"]) == 3
     report = json.loads(capsys.readouterr().out)
     assert report["broken"] is True
     assert "byte 9" in report["findings"][0]["text"]
@@ -260,7 +260,7 @@ def test_validate_says_what_is_broken(capsys, monkeypatch):
         [], [], [(0, 0)], {}, warnings=[{"kind": "truncated", "count": 1, "text": "file ends early", "place": "0.evt"}]
     )
     monkeypatch.setattr(_native, "analyze", lambda *_, **__: cut)
-    assert cli.main(["validate", "t"]) == 3
+    assert cli.main(["info", "--check", "t"]) == 3
     assert capsys.readouterr().out.splitlines()[-3:] == [
         "broken: file ends early",
         "   location 0 at 0.000000 s: 0.evt",
@@ -299,17 +299,31 @@ def test_help_loads_nothing_heavy():
     )
     run = python("-c", code)
     assert not set(run.stderr.split()) & {"pyarrow", "numpy", "rich"}
-    for verb in ("analyze", "info", "validate"):
+    for verb in ("analyze", "info", "clocks"):
         assert verb in run.stdout
     assert "exit codes" in run.stdout
 
 
-@pytest.mark.parametrize("verb", ["analyze", "info", "validate"])
+@pytest.mark.parametrize("verb", ["analyze", "info", "clocks"])
 def test_every_verb_has_an_example(verb, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main([verb, "--help"])
     assert stop.value.code == 0
     assert f"whywait {verb} " in capsys.readouterr().out.partition("example:")[2]
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+@pytest.mark.parametrize(
+    ("old", "new"), [("correct", "clocks -o DIR"), ("report", "tree"), ("validate", "info --check")]
+)
+def test_old_names_stay_for_one_release(old, new, is_terminal, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    with pytest.raises(SystemExit) as stop:
+        cli.main([old, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr()
+    assert text.out.startswith(f"usage: whywait {new.split()[0]} ")
+    assert text.err == (f"whywait {old} is now: whywait {new}\n" if is_terminal else "")
 
 
 def test_version(capsys):

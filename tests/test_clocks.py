@@ -88,12 +88,12 @@ def test_summary_says_that_clocks_are_wrong_or_corrected(early, capsys):
 
 
 def test_validate_shows_the_census_without_a_fault(early, capsys):
-    assert "messages                1 of 1" in answer(capsys, "validate", early)
+    assert "messages                1 of 1" in answer(capsys, "info", "--check", early)
 
 
 def test_corrected_archive_is_the_corrected_run(early, tmp_path, capsys):
     """Analyzing the archive that was written is analyzing the trace with the same correction."""
-    data = json.loads(answer(capsys, "correct", early, "-o", tmp_path / "new", "--json"))
+    data = json.loads(answer(capsys, "clocks", early, "-o", tmp_path / "new", "--json"))
     assert data["left"] == 0
     new, direct = outcome(data["written"]), outcome(early, clocks="auto")
     assert new.cells == direct.cells
@@ -256,7 +256,7 @@ def test_the_source_and_a_file_are_not_written_over(early, tmp_path, capsys):
         whywait.correct(early, early.parent)
     assert early.read_bytes() == before
     (tmp_path / "file").write_text("")
-    assert main(["correct", str(early), "-o", str(tmp_path / "file")]) == 2
+    assert main(["clocks", str(early), "-o", str(tmp_path / "file")]) == 2
     assert "file" in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ from whywait.analysis.compare import differences, totals
 from whywait.cli import main
 from whywait.report.cube import write_cube
 from whywait.report.html.places import Resolution
-from whywait.report.trees import report_data
+from whywait.report.trees import tree_data
 
 from tests.browser import Viewer
 from tests.test_counters import archive, counter
@@ -83,7 +83,7 @@ def test_a_largest_value_may_be_negative(tmp_path):
 
 
 def test_the_terminal_shows_the_root(results, written, capsys):
-    data = report_data(results[0], "max:level")
+    data = tree_data(results[0], "max:level")
     rows = {row["name"]: row for row in data["metrics"]}
     assert rows["counters"] == {
         "name": "counters", "label": "Counters", "unit": "", "depth": 0, "value": None, "share": None
@@ -91,7 +91,7 @@ def test_the_terminal_shows_the_root(results, written, capsys):
     assert [(rows[name]["depth"], rows[name]["share"]) for name in ("total", "level", "max:level")] == [(1, 1.0)] * 3
     assert [(row["name"], row["value"]) for row in data["callpaths"]] == [("main", 8), ("f", 8)]
     assert [row["value"] for row in data["ranks"]] == [8, 6]
-    assert main(["report", str(written), "--metric", "max:level", "--callpath", "f"]) == 0
+    assert main(["tree", str(written), "--metric", "max:level", "--callpath", "f"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "Counters" in lines
     assert any(line.split()[:2] == ["max:level", "8"] for line in lines)
@@ -117,7 +117,7 @@ def test_the_integral_of_a_level_without_a_unit_is_no_time(tmp_path):
 def test_a_run_without_counters_has_no_root():
     result = whywait.analyze(STENCIL)
     assert "counters" not in result.metrics
-    assert "counters" not in {row["name"] for row in report_data(result)["metrics"]}
+    assert "counters" not in {row["name"] for row in tree_data(result)["metrics"]}
 
 
 def test_the_longest_queues_are_in_the_tree_of_a_written_result(tmp_path):

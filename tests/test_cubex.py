@@ -263,7 +263,7 @@ def test_errors_say_what_is_wrong(tmp_path):
     assert said(path) == "anchor.xml: id of <cnode> is 'x'"
     path.write_bytes(whole.replace(b"</program>", b"</progrxm>"))
     assert said(path).startswith("anchor.xml: mismatched tag")
-    assert main(["report", str(path)]) == 3
+    assert main(["tree", str(path)]) == 3
 
 
 @pytest.mark.parametrize("style", [Style(), Style(compressed=True, dense=True, order=">", gzipped=True)])
@@ -315,7 +315,7 @@ def test_profiles_from_the_field(case, capsys):
     ):
         assert by_path(found, name) == pytest.approx(by_path(expected, name)), name
         assert found.metrics[name].total > 0
-    assert main(["report", str(path)]) == 0
+    assert main(["tree", str(path)]) == 0
     assert "Warning:" not in capsys.readouterr().err
 
 
@@ -334,7 +334,7 @@ def test_times_below_the_time_are_no_counters(tmp_path):
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason=UNRECORDED)
 def test_a_summary_of_scalasca_has_each_time_once(capsys):
-    assert main(["report", str(SHARED / "field4/cube_stored_times/summary.cubex"), "--focus", "all"]) == 0
+    assert main(["tree", str(SHARED / "field4/cube_stored_times/summary.cubex"), "--focus", "all"]) == 0
     metrics, _, _ = capsys.readouterr().out.partition("\n\nCall")
     for name, time in (("MPI", "7.00 s"), ("Point-to-point", "5.00 s"), ("Init/Finalize", "2.00 s")):
         assert [line.split()[-4:-2] for line in metrics.splitlines() if line.split()[0] == name] == [time.split()]

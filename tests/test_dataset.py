@@ -229,7 +229,7 @@ def test_an_older_format_is_refused(copy, capsys):
     text = r"written by whywait 0\.1\.9 in format 1, .*reads format 2: analyze the trace again"
     with pytest.raises(whywait.UsageError, match=text):
         load(copy)
-    assert main(["report", str(copy)]) == 2
+    assert main(["tree", str(copy)]) == 2
     assert re.search(text, capsys.readouterr().err)
 
 
@@ -246,7 +246,7 @@ def test_a_damaged_manifest(copy, damage, text, capsys):
     (copy / MANIFEST).write_text(damage)
     with pytest.raises(whywait.UsageError, match=text):
         load(copy)
-    assert main(["report", str(copy)]) == 2
+    assert main(["tree", str(copy)]) == 2
     assert text in capsys.readouterr().err
 
 
@@ -345,7 +345,7 @@ def test_verbs_on_traces_take_a_written_result_as_well(copy, capsys):
 
 
 NEEDS_EVENTS = ("info", "gpu", "counters", "advise", "whatif --scale work=0.5", "report --window 0:0.1")
-NEEDS_RESULT = ("report", "summary --markdown", "waits", "explain", "delay", "critical", "iterations", "messages")
+NEEDS_RESULT = ("tree", "summary --markdown", "waits", "explain", "delay", "critical", "iterations", "messages")
 
 
 @pytest.fixture(scope="module")

@@ -70,16 +70,16 @@ def test_what_a_newcomer_types(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("usage: whywait waits ")
     assert "did you mean analyze?" in fails(capsys, "analize", trace)[1]
     assert "there is no 'causes': did you mean delay?" in fails(capsys, "causes", trace)[1]
-    assert fails(capsys, "report", trace, "--metrc", "time") == (
-        2, "whywait report: error: unrecognized arguments: --metrc time: did you mean --metric?"
+    assert fails(capsys, "tree", trace, "--metrc", "time") == (
+        2, "whywait tree: error: unrecognized arguments: --metrc time: did you mean --metric?"
     )  # fmt: skip
     assert fails(capsys, "advise", trace, "--html", "page") == (
         2, "whywait advise: error: unrecognized arguments: --html page"
     )  # fmt: skip
-    assert fails(capsys, "report", trace, "--metric", "latesender")[1].startswith(
+    assert fails(capsys, "tree", trace, "--metric", "latesender")[1].startswith(
         "whywait: there is no metric latesender: did you mean mpi_latesender"
     )
-    for verb, option in (("report", "--callpath"), ("iterations", "--iterations")):
+    for verb, option in (("tree", "--callpath"), ("iterations", "--iterations")):
         code, said = fails(capsys, verb, trace, option, "exchange_hallo")
         assert (code, said) == (2, "whywait: no call path ends in exchange_hallo: did you mean exchange_halo?")
     for path in (trace / "traces.def", trace / "traces"):
@@ -94,6 +94,6 @@ def test_what_a_newcomer_types(tmp_path, capsys):
         code, said = fails(capsys, "analyze", path)
         assert code == 3
         assert f"({what} a profile, not a trace: run the program with SCOREP_ENABLE_TRACING=true" in said
-        assert said.endswith(f"whywait report {profile})")
+        assert said.endswith(f"whywait tree {profile})")
     (other / "empty.otf2").write_bytes(b"")
     assert fails(capsys, "analyze", other / "empty.otf2")[1].endswith("(it is empty)")

@@ -32,7 +32,7 @@ VERBS = [
         account R --by location
         account R --by iteration
         summary R --markdown
-        report R
+        tree R
         waits R
         waits R --groups
         waits R --statistics
@@ -48,6 +48,7 @@ VERBS = [
         gpu R
         io R
         info T
+        info --check T
         clocks T
         diff R R
         advise T --top 3

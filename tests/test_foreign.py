@@ -47,7 +47,7 @@ def test_a_foreign_file_is_named_with_what_to_do(name, tmp_path, capsys):
     (tmp_path / "run").mkdir()
     file = tmp_path / "run" / name
     file.write_bytes(content)
-    for verb in ("analyze", "info", "report"):
+    for verb in ("analyze", "info", "tree"):
         for path in (file, file.parent):
             err = said(path, capsys, verb)
             assert err.startswith(f"whywait: {file} is {kind}"), err

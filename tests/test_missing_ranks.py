@@ -95,7 +95,7 @@ def test_a_written_result_and_a_simulated_run_know_it(result, tmp_path):
 
 
 COMMANDS = (
-    "analyze", "summary", "summary --markdown", "report", "efficiency", "waits", "waits --statistics", "critical",
+    "analyze", "summary", "summary --markdown", "tree", "efficiency", "waits", "waits --statistics", "critical",
     "delay", "delay --callpath work", "explain", "iterations --iterations step", "messages", "gpu", "counters",
     "advise --top 1 --rounds 0", "whatif --network ideal", "diff", "series", "export html", "export perfetto",
 )  # fmt: skip
@@ -127,7 +127,7 @@ def test_the_report_shows_the_others(result, browser, tmp_path):
 
 
 def test_validate_names_no_time(trace, capsys):
-    assert main(["validate", str(trace)]) == 3
+    assert main(["info", "--check", str(trace)]) == 3
     out = capsys.readouterr().out
     assert "location 1: " in out
     assert "at -" not in out
@@ -165,7 +165,7 @@ def test_the_case_from_the_field(capsys):
     balance = next(line for line in out.splitlines() if line.strip().startswith("Load balance"))
     assert balance.split()[-1] == "89.9%"
     assert "no events of rank 1" in out
-    assert main(["validate", str(path)]) == 3
+    assert main(["info", "--check", str(path)]) == 3
     assert "at -" not in capsys.readouterr().out
 
 

@@ -49,7 +49,7 @@ def test_of_metrics_that_are_called_the_same_those_that_occur_are_meant():
 VERBS = (
     ["waits", "{}", "--metric", "Late Sender"],
     ["waits", "{}", "--metric", "point-to-point"],
-    ["report", "{}", "--metric", "Late Sender"],
+    ["tree", "{}", "--metric", "Late Sender"],
     ["explain", "{}", "--metric", "Late Sender"],
     ["diff", "{}", "{}", "--metric", "Late Sender"],
     ["diff", "{}", "{}", "--fail-on", "Late Sender>5%"],
@@ -71,7 +71,7 @@ def test_verbs_know_metrics_by_both_names(verb, capsys):
     assert capsys.readouterr().out == by_label
 
 
-@pytest.mark.parametrize("verb", ["waits", "report", "explain", "diff"])
+@pytest.mark.parametrize("verb", ["waits", "tree", "explain", "diff"])
 def test_verbs_suggest_metrics(verb, capsys):
     assert cli.main([verb, STENCIL, *([STENCIL] if verb == "diff" else []), "--metric", "Late Sendr"]) == 2
     assert "did you mean mpi_latesender" in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_waits_are_those_of_the_cases(case):
         said = [text.partition(", ")[0] for text in oddities(CASES / case / "trace.prv")]
         assert sorted(said) == sorted(f"{name}: {count}" for name, count in right["oddities"].items())
     # What is odd there is no damage.
-    assert main(["validate", str(CASES / case / "trace.prv")]) == 0
+    assert main(["info", "--check", str(CASES / case / "trace.prv")]) == 0
 
 
 @shared

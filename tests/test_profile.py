@@ -160,8 +160,8 @@ def test_truncated_profiles_are_refused(tmp_path, capsys):
         cut.write_bytes(whole[:size])
         with pytest.raises(whywait.ArchiveError, match="cannot be read as a profile"):
             whywait.load(cut)
-    assert main(["report", str(cut)]) == 3
-    assert main(["report", str(tmp_path / "none.cubex")]) == 3
+    assert main(["tree", str(cut)]) == 3
+    assert main(["tree", str(tmp_path / "none.cubex")]) == 3
     whywait.analyze(PROFILE.parent).write(tmp_path / "results")
     with pytest.raises(whywait.ArchiveError, match="it is the report of an analysis"):
         whywait.load(tmp_path / "results/report.cubex")
@@ -183,13 +183,13 @@ def out(capsys, *arguments, code=0):
 
 
 def test_report_reads_a_profile(capsys):
-    text = out(capsys, "report", PROFILE)
+    text = out(capsys, "tree", PROFILE)
     assert "MPI_Allreduce" in text
     assert "this is a profile" in text
     assert "Waiting" not in text
-    data = json.loads(out(capsys, "report", PROFILE, "--json"))
+    data = json.loads(out(capsys, "tree", PROFILE, "--json"))
     assert data["metrics"][0]["value"] == pytest.approx(whywait.load(PROFILE).metrics["time"].total)
-    out(capsys, "report", PROFILE, "--window", "0:0.1", code=2)
+    out(capsys, "tree", PROFILE, "--window", "0:0.1", code=2)
 
 
 def test_efficiency_reads_a_profile(capsys):

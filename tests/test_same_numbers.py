@@ -105,7 +105,7 @@ def test_the_summary_has_the_numbers_of_the_analysis(run):
 
 def test_the_terminal_has_the_numbers_of_the_analysis(run, capsys):
     result, directory = run
-    assert main(["report", str(directory), "--focus", "all", "--json"]) == 0
+    assert main(["tree", str(directory), "--focus", "all", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     shown = {row["name"]: row["value"] for row in said["metrics"]}
     assert len(shown) > 10
@@ -115,7 +115,7 @@ def test_the_terminal_has_the_numbers_of_the_analysis(run, capsys):
     by_rank = result.metrics["time"].by_rank().to_pydict()
     assert ranks == pytest.approx(dict(zip(by_rank["rank"], by_rank["value"], strict=True)), rel=1e-12)
 
-    assert main(["report", str(directory), "--focus", "all"]) == 0
+    assert main(["tree", str(directory), "--focus", "all"]) == 0
     lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
     assert max(map(len, lines)) <= 80
     # The value of a long name is on the next line.

@@ -1,4 +1,4 @@
-"""Part of a run: `delay`, `critical` and `diff` accept a call path, as `report` and `waits` do."""
+"""Part of a run: `delay`, `critical` and `diff` accept a call path, as `tree` and `waits` do."""
 
 from __future__ import annotations
 

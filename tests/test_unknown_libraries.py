@@ -59,7 +59,7 @@ def test_efficiency_comes_with_the_warning(capsys):
 
 
 def test_validate_names_the_library(capsys):
-    assert main(["validate", str(UNKNOWN)]) == 0
+    assert main(["info", "--check", str(UNKNOWN)]) == 0
     assert WORDS in capsys.readouterr().out
 
 

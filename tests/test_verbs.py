@@ -7,7 +7,7 @@ import pytest
 import whywait
 from whywait import cli
 from whywait.analysis.ranking import Choice, choose, groups, longest
-from whywait.report.trees import report_data, report_lines
+from whywait.report.trees import tree_data, tree_lines
 from whywait.report.values import group_name, quantity
 
 from tests import fake_native
@@ -40,7 +40,7 @@ def is_narrow(text):
 
 
 def test_report_shows_three_trees(capsys):
-    text = out(capsys, "report", "before", "--metric", "mpi_latesender")
+    text = out(capsys, "tree", "before", "--metric", "mpi_latesender")
     assert is_narrow(text)
     focus, metrics, calls, ranks = text.split("\n\n")
     assert focus == "Focus: 0 s to 1.50 s (the whole run), 1.50 s."
@@ -54,30 +54,30 @@ def test_report_shows_three_trees(capsys):
 
 
 def test_report_of_a_part(capsys):
-    text = out(capsys, "report", "before", "--callpath", "MPI_Barrier")
+    text = out(capsys, "tree", "before", "--callpath", "MPI_Barrier")
     _, metrics, calls, _ = text.split("\n\n")
     assert "Late Sender" not in metrics
     assert "Wait at Barrier" in metrics
     assert len(calls.splitlines()) == 2
-    shallow = out(capsys, "report", "before", "--depth", "2")
+    shallow = out(capsys, "tree", "before", "--depth", "2")
     assert "  Computation " not in shallow
     assert "MPI_Recv" not in shallow
 
 
 def test_report_names_its_part(capsys):
-    assert out(capsys, "report", "before").startswith("Focus: 0 s to 1.50 s (the whole run), 1.50 s.\n\nMetrics  ")
+    assert out(capsys, "tree", "before").startswith("Focus: 0 s to 1.50 s (the whole run), 1.50 s.\n\nMetrics  ")
 
 
 def test_report_does_not_cut_names_of_metrics(result):
-    data = report_data(result)
+    data = tree_data(result)
     name = data["metrics"][1]["label"] = "Wait states whose name does not leave room for a value and a bar"
-    lines = ["".join(text for text, _ in line) for line in report_lines(data)]
+    lines = ["".join(text for text, _ in line) for line in tree_lines(data)]
     assert f"  {name}" in lines
     assert max(map(len, lines)) <= 80
 
 
 def test_report_values_are_those_of_the_metrics(result):
-    data = report_data(result, "visits")
+    data = tree_data(result, "visits")
     for row in data["metrics"]:
         assert row["value"] == pytest.approx(result.metrics[row["name"]].total)
     assert data["callpaths"][0]["value"] == sum(row["value"] for row in data["ranks"]) == result.metrics["visits"].total
@@ -89,8 +89,8 @@ def test_report_in_ascii_with_names_that_do_not_fit():
     analysis = fake_native.FakeAnalysis(
         [None, *range(59)], [long] * 60, [(rank, 0) for rank in range(100)], {"time": {(59, 3): 1.0, (59, 99): 2.0}}
     )
-    lines = ["".join(text for text, _ in line) for line in report_lines(
-        report_data(fake_native.result(analysis)), unicode=False)]  # fmt: skip
+    lines = ["".join(text for text, _ in line) for line in tree_lines(
+        tree_data(fake_native.result(analysis)), unicode=False)]  # fmt: skip
     assert all(len(line) <= 80 and line.isascii() for line in lines)
     assert sum("xxxx~" in line for line in lines) == 60
     ranks = lines[lines.index("", lines.index("") + 1) + 2 :]
@@ -100,16 +100,16 @@ def test_report_in_ascii_with_names_that_do_not_fit():
 
 def test_report_of_nothing():
     empty = fake_native.result(fake_native.FakeAnalysis([], [], [], {}))
-    lines = ["".join(text for text, _ in line) for line in report_lines(report_data(empty))]
+    lines = ["".join(text for text, _ in line) for line in tree_lines(tree_data(empty))]
     assert lines.count("nowhere") == 2
 
 
 def test_unknown_names_get_suggestions(capsys):
     there = "solver::solve, main, TRACE BUFFER FLUSH"
-    unknown = f"no call path ends in nowhere: the program has {there}; whywait report lists call paths"
+    unknown = f"no call path ends in nowhere: the program has {there}; whywait tree lists call paths"
     for arguments, text in (
-        (["report", "before", "--metric", "beauty"], "there is no metric beauty"),
-        (["report", "before", "--callpath", "nowhere"], unknown),
+        (["tree", "before", "--metric", "beauty"], "there is no metric beauty"),
+        (["tree", "before", "--callpath", "nowhere"], unknown),
         (["waits", "before", "--metric", "beauty"], "there is no metric beauty"),
         (["waits", "before", "--metric", "visits"], "visits has no wait states below it"),
         (["waits", "before", "--rank", "9"], "there is no rank 9: ranks are 0 to 2"),
@@ -280,7 +280,7 @@ def test_places_beyond_the_top_are_counted(capsys):
 # written results
 
 
-@pytest.mark.parametrize("verb", ["report", "waits", "efficiency"])
+@pytest.mark.parametrize("verb", ["tree", "waits", "efficiency"])
 def test_a_written_result_is_as_good_as_a_fresh_one(verb, result, tmp_path, capsys):
     result.write(tmp_path / "before")
     fresh = json.loads(out(capsys, verb, "before", "--json"))
@@ -294,7 +294,7 @@ def test_a_written_result_does_not_differ_from_a_fresh_one(result, tmp_path, cap
     assert all(row["difference"] == 0 for row in data["metrics"])
 
 
-@pytest.mark.parametrize("verb", ["report", "waits", "efficiency", "diff"])
+@pytest.mark.parametrize("verb", ["tree", "waits", "efficiency", "diff"])
 def test_every_verb_has_an_example(verb, capsys):
     with pytest.raises(SystemExit):
         cli.main([verb, "--help"])

@@ -504,7 +504,7 @@ def small(tmp_path_factory):
         (Scale("Work", 0.5), "no call path ends in Work: did you mean work?"),
         (
             Scale("nosuch", 0.5),
-            "no call path ends in nosuch: the program has program, main, work; whywait report lists",
+            "no call path ends in nosuch: the program has program, main, work; whywait tree lists",
         ),
         (Scale("solve/work", 0.5), "no call path ends in solve/work: work is at program/main/work"),
         (Scale("77", 0.5), "there is no call path 77: the last one has the number"),

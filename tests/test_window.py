@@ -316,11 +316,11 @@ def test_a_window_cannot_be_written_or_explained(tmp_path):
 
 
 def test_the_report_of_a_window_names_it(capsys):
-    assert main(["report", str(DATA / "stencil"), "--window", "0.5:600ms"]) == 0
+    assert main(["tree", str(DATA / "stencil"), "--window", "0.5:600ms"]) == 0
     assert capsys.readouterr().out.startswith("Focus: 500 ms to 600 ms (a window), 100 ms.\n\nMetrics  ")
 
 
-@pytest.mark.parametrize("verb", ["report", "waits", "delay", "critical"])
+@pytest.mark.parametrize("verb", ["tree", "waits", "delay", "critical"])
 def test_verbs_take_a_window(verb, capsys, tmp_path):
     trace = str(DATA / "stencil")
     assert main([verb, trace, "--window", "50%:", "--json"]) == 0

@@ -107,6 +107,6 @@ def test_the_official_tools_read_it(reference):
 
 
 def test_it_is_a_valid_trace(reference):
-    done = run([sys.executable, "-m", "whywait", "validate", reference], reference)
+    done = run([sys.executable, "-m", "whywait", "info", "--check", reference], reference)
     assert done.returncode == 0
     assert "clean" in done.stdout, done.stdout

@@ -92,7 +92,7 @@ def test_few_slots_hold_many_tests(mpi, program, tmp_path):
     said, result = tests[1]
     assert said is None
     assert {path[-1]: count for path, count in visited(result)}["MPI_Test"] > U / 20e-6
-    valid = run([sys.executable, "-m", "whywait", "validate", tmp_path / "folded"], tmp_path)
+    valid = run([sys.executable, "-m", "whywait", "info", "--check", tmp_path / "folded"], tmp_path)
     assert valid.returncode == 0, valid.stdout
 
 

@@ -147,7 +147,7 @@ def test_nothing_of_threads_without_the_option(mpi, tmp_path):
 
 
 def test_it_is_a_valid_trace(threads, tmp_path):
-    done = run([sys.executable, "-m", "whywait", "validate", threads[0]], tmp_path)
+    done = run([sys.executable, "-m", "whywait", "info", "--check", threads[0]], tmp_path)
     assert (done.returncode, "clean" in done.stdout) == (0, True), done.stdout
     printed = subprocess.run(
         ["otf2-print", str(threads[0] / "traces.otf2")], capture_output=True, text=True, check=False
@@ -281,7 +281,7 @@ def test_waits_of_openmp(openmp):
 
 
 def test_openmp_is_a_valid_trace(openmp, tmp_path):
-    done = run([sys.executable, "-m", "whywait", "validate", openmp], tmp_path)
+    done = run([sys.executable, "-m", "whywait", "info", "--check", openmp], tmp_path)
     # The only oddity is that tasks belong to the call paths of the threads that ran them.
     odd = [line for line in done.stdout.splitlines() if line.startswith(("odd:", "broken:"))]
     assert done.returncode == 0

@@ -45,7 +45,7 @@ def check(directory, worlds):
     barriers = waits(directory / "out", "mpi_barrier_wait")
     assert sorted(row["rank"] for row in barriers) == list(range(size - 1))
     assert {row["cause_rank"] for row in barriers} == {size - 1}
-    valid = run([sys.executable, "-m", "whywait", "validate", directory / "out"], directory)
+    valid = run([sys.executable, "-m", "whywait", "info", "--check", directory / "out"], directory)
     assert valid.returncode == 0, valid.stdout
 
 

@@ -78,7 +78,7 @@ class Definitions(Mapping[str, "pa.Table"]):
 # Score-P writes one by default, and a trace only if asked to.
 _PROFILE = (
     "{} a profile, not a trace: run the program with SCOREP_ENABLE_TRACING=true for a trace, or see the profile with "
-    "whywait report {}"
+    "whywait tree {}"
 )
 
 

@@ -1,11 +1,12 @@
-"""Show what contradicts the order of events, and how correcting the clocks would change that."""
+"""Show what contradicts the order of events, and what correcting the clocks changes; write the corrected trace."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer, Column, table
-from whywait.commands.common import Progress, add_top, add_verb
+from whywait.commands.common import Progress, add_top, add_verb, refuse_file
 from whywait.commands.results import TRACE, add_analysis, analysis_choices, open_trace
 
 if TYPE_CHECKING:
@@ -55,17 +56,21 @@ def add(verbs: Any) -> None:
         "clocks",
         "show how well the clocks of the processes agree",
         "Count the constraints of time that the run violates, such as messages that are received before they are sent; "
-        "say between which ranks and what the clocks have to do with it, and how far a correction moves each process.",
-        "whywait clocks scorep_run/traces.otf2",
+        "say between which ranks and what the clocks have to do with it, and how far a correction moves each process. "
+        "With -o, write the trace as a new archive: the same records, at corrected times.",
+        "whywait clocks scorep_run/traces.otf2 -o corrected",
         run,
         operands={"trace": TRACE},
     )
-    add_analysis(parser)
+    parser.add_argument("-o", "--output", metavar="DIR", help="write the corrected trace to this directory")
+    add_analysis(parser, more="; auto with -o")
     add_top(parser, "how many pairs and processes to list")
 
 
 def run(options: argparse.Namespace) -> Answer:
-    """Return the census."""
+    """Return the census, or what was corrected."""
+    if options.output is not None:
+        return _write(options)
     import whywait
     from whywait.analysis.clocks import census_lines
 
@@ -99,3 +104,19 @@ def run(options: argparse.Namespace) -> Answer:
             yield from table(devices[: options.top], _DEVICES)
 
     return Answer(data, lambda _: lines())
+
+
+def _write(options: argparse.Namespace) -> Answer:
+    """Write the corrected trace, and return what was corrected."""
+    import whywait
+    from whywait.analysis.clocks import census_lines
+
+    refuse_file(Path(options.output))
+    with Progress() as progress:
+        found = whywait.correct(options.trace, options.output, progress=progress, **analysis_choices(options))
+
+    def lines() -> Iterator[Line]:
+        yield from ([(line, "")] for line in census_lines(found))
+        yield [(f"Written: {found['written']}", "")]
+
+    return Answer(found, lambda _: lines())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_verb
-from whywait.commands.results import TRACE, add_reading, open_trace, reading_choices
+from whywait.commands.results import TRACE, add_analysis, add_reading, open_trace, reading_choices
 from whywait.report.terminal import seconds
 from whywait.report.values import quantity
 
@@ -23,18 +23,28 @@ def add(verbs: Any) -> None:
         verbs,
         "info",
         "show what a trace contains",
-        "Show the processes, threads, definitions, and size of a trace, and the memory an analysis needs.",
+        "Show the processes, threads, definitions, and size of a trace, and the memory an analysis needs. With "
+        "--check, read all of it and list every inconsistency with its position instead; the exit code is 3 if the "
+        "trace is broken, and minor inconsistencies do not change it.",
         "whywait info --events scorep_run/traces.otf2",
         run,
         operands={"trace": TRACE},
         analyzes=False,
     )
-    add_reading(parser)
     parser.add_argument("--events", action="store_true", help="also count the events by kind (reads the whole trace)")
+    parser.add_argument(
+        "--check", action="store_true", help="check the trace for errors instead (reads the whole trace)"
+    )
+    add_reading(parser)
+    add_analysis(parser, title="how a trace is checked")
 
 
 def run(options: argparse.Namespace) -> Answer:
-    """Return the contents of the trace."""
+    """Return the contents of the trace, or its errors."""
+    if options.check:
+        from whywait.commands.info_check import check
+
+        return check(options)
     facts = gather(open_trace(options.trace, **reading_choices(options)), events=options.events)
     return Answer(facts, lambda _: ([(line, "")] for line in lines(facts)))
 
@@ -58,7 +68,7 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
         try:
             counts = trace.info(events=True)["events_by_type"]
         except Error:
-            counts = None  # `validate` says what is wrong with them
+            counts = None  # `info --check` says what is wrong with them
     info["events_counted"] = None if counts is None else sum(counts.values())
     types = info.pop("location_types")
     known = {"traces": trace.traces, "paraver": trace.paraver}
@@ -96,7 +106,7 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
             yield f"  {kind:<28}{count:>16,}"
     if oddities:
         yield ""
-        yield f"oddities ({len(oddities)}; `whywait validate` says more)"
+        yield f"oddities ({len(oddities)}; `whywait info --check` says more)"
         for oddity in oddities:
             yield f"  {oddity['place']}: {oddity['text']}"
 

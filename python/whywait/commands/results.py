@@ -163,25 +163,26 @@ def _named_mode(text: str) -> tuple[str, str]:
     return name, mode
 
 
-def add_analysis(parser: argparse.ArgumentParser, clocks: str = "nodes") -> None:
+def add_analysis(parser: argparse.ArgumentParser, title: str = "how a trace is analyzed", more: str = "") -> None:
     """Add the options for the analysis of a trace: its clocks, threads, and memory.
 
     Parameters
     ----------
     parser
         The parser of the verb.
-    clocks
-        How clocks are corrected by default.
+    title
+        The title of the group.
+    more
+        What the help says of clocks on top.
     """
-    group = parser.add_argument_group("how a trace is analyzed")
+    group = parser.add_argument_group(title)
     group.add_argument(
         "--clocks",
         choices=CLOCKS,
         help="how to correct the clocks of a trace that contradicts the order of its events: nodes (the processes of a "
         "node share one clock offset), lines (an offset and a drift for each clock, from the messages), clc (the "
         "controlled logical clock), both (lines, then clc), auto (what is needed), or measured (keep the times); "
-        f"default: {clocks}"
-        + (", and lines for traces of PyTorch's profiler from several nodes" if clocks == "nodes" else ""),
+        f"default: nodes, and lines for traces of PyTorch's profiler from several nodes{more}",
     )
     group.add_argument(
         "--clock-domain",

@@ -95,7 +95,7 @@ def _no_match_error(tree: CallTree, text: str | int) -> NothingSelectedError:
     if not hint:
         own = dict.fromkeys(kind.name for kind in tree.kinds if not kind.is_library)
         shown = ", ".join(short_name(name) for name in list(own)[:_NAMES])
-        hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''}; whywait report lists call paths"
+        hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''}; whywait tree lists call paths"
     return NothingSelectedError(f"no call path ends in {text}{hint}")
 
 

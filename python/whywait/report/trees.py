@@ -29,7 +29,7 @@ _BAR, _SHORTEST_BAR = 18, 10
 _ROWS = 16
 
 
-def report_data(
+def tree_data(
     result: ResultData, metric: str = "time", *, callpath: str | int | None = None, depth: int | None = None
 ) -> dict[str, Any]:
     """Return three trees: all metrics, and the call tree and the ranks for one of them.
@@ -178,13 +178,13 @@ class _Page:
         return (" " * indent + label).ljust(self._label)
 
 
-def report_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True) -> Iterator[Line]:
+def tree_lines(data: dict[str, Any], *, width: int = 80, unicode: bool = True) -> Iterator[Line]:
     """Yield the lines of a report.
 
     Parameters
     ----------
     data
-        What `report_data` returned.
+        What `tree_data` returned.
     width
         The number of columns.
     unicode

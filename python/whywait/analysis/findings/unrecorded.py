@@ -16,7 +16,7 @@ TITLE = "Time that is not recorded"
 DOCUMENT = """\
 At least 5% of the CPU time is unknown: outside of all regions, in the program although its functions are recorded
 elsewhere, or after the last event of a damaged stream. Record more functions, or see what the trace lacks with
-`whywait validate`. Or at least 5% are in library calls without a record of what they wait for or transfer: probes,
+`whywait info --check`. Or at least 5% are in library calls without a record of what they wait for or transfer: probes,
 tests in a loop, completions of nonblocking collective operations, or the creation of communicators.
 """
 FIGURES = Figures(
@@ -39,7 +39,7 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             FIGURES.say("Of {unknown}, the trace does not say what happens.", unknown=loss),
-            "Record the functions that run then, or see what the trace lacks with whywait validate.",
+            "Record the functions that run then, or see what the trace lacks with whywait info --check.",
             loss,
             evidence={"unknown": loss},
         )

@@ -16,11 +16,11 @@ def add(verbs: Any) -> None:
     """Add the verb to the command line."""
     parser = add_verb(
         verbs,
-        "report",
+        "tree",
         "show a result as trees with bars",
         "Show a result as trees with bars: the metric tree, the call tree for one metric, and its distribution over "
         "ranks. Values are inclusive.",
-        "whywait report results --metric mpi_latesender --callpath solve",
+        "whywait tree results --metric mpi_latesender --callpath solve",
         run,
         operands={"result": RESULT_OR_PROFILE},
     )
@@ -38,14 +38,14 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the trees."""
     from whywait.model.metric_names import metric_name
-    from whywait.report.trees import report_data, report_lines
+    from whywait.report.trees import tree_data, tree_lines
 
     focus = load_part(options)
     profile = focus.profile
     metric = metric_name(profile.metrics, options.metric, lambda name: profile.total(name) != 0)
-    data = report_data(focus, metric, callpath=options.callpath, depth=options.depth)
+    data = tree_data(focus, metric, callpath=options.callpath, depth=options.depth)
     return Answer(
         data,
-        lambda screen: report_lines(data, width=screen.width, unicode=screen.unicode),
+        lambda screen: tree_lines(data, width=screen.width, unicode=screen.unicode),
         focus=focus,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
-from whywait.commands.common import Progress, add_verb
-from whywait.commands.results import add_analysis, analysis_choices
+from whywait.commands.common import Progress
+from whywait.commands.results import analysis_choices
 
 if TYPE_CHECKING:
     import argparse
@@ -19,22 +19,8 @@ if TYPE_CHECKING:
 _BROKEN = frozenset({"error", "truncated", "unreadable"})
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser = add_verb(
-        verbs,
-        "validate",
-        "check a trace for errors",
-        "Read a whole trace and list every inconsistency with its position. The exit code is 3 if the trace is broken; "
-        "minor inconsistencies do not change the exit code.",
-        "whywait validate scorep_run/traces.otf2",
-        run,
-    )
-    add_analysis(parser)
-
-
-def run(options: argparse.Namespace) -> Answer:
-    """Return the errors in the trace."""
+def check(options: argparse.Namespace) -> Answer:
+    """Return the errors in the trace; the exit code is 3 if it is broken."""
     findings, clocks = inspect(options.trace, **analysis_choices(options))
     broken = any(finding["broken"] for finding in findings)
     data = {"trace": options.trace, "broken": broken, "findings": findings, "clocks": clocks}
