@@ -4,6 +4,7 @@ import json
 
 import pytest
 from whywait.commands.answers import Answer, Column, Screen, table, tell
+from whywait.report.terminal import fitted
 
 ROWS = [
     {"name": "solve", "time": 0.25, "count": 1200, "share": 0.5},
@@ -18,8 +19,33 @@ COLUMNS = (
 )
 
 
+LONG = [("│  for rank 1.1, whose implicit barrier @a_file_with_a_long_name.c:1234567 began at 1.712329 s;", "dim")]
+
+
 def plain(lines):
     return ["".join(text for text, _ in line) for line in lines]
+
+
+def test_a_narrow_terminal_has_no_line_that_is_too_long(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    for line in (*plain(table(ROWS, (*COLUMNS, Column("what", 40, "name")))), *plain(fitted([LONG], 40))):
+        assert len(line) <= 40
+    assert plain(fitted([LONG], 40)) == [
+        "│  for rank 1.1, whose implicit barrier",
+        "│     @a_file_with_a_long_name.c:1234567",
+        "│     began at 1.712329 s;",
+    ]
+    assert list(fitted([LONG], 80)) == [LONG]
+    change = [("   12 ms  every call as fast as the fastest 5%  --scale 'a long path=0.5' --network ideal", "")]
+    assert plain(fitted([change], 40)) == [
+        "   12 ms  every call as fast as the",
+        "      fastest 5%",
+        "      --scale 'a long path=0.5' --network ideal",
+    ]
+    bold = [("a first part that is bold, ", "bold"), ("and a second one that is not", "")]
+    assert list(fitted([bold], 40)) == [
+        [("a first part that is bold, ", "bold"), ("and a second", "")], [("   ", ""), ("one that is not", "")]
+    ]  # fmt: skip
 
 
 def test_columns_are_aligned_and_have_units():

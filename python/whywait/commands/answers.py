@@ -7,7 +7,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from whywait.report.terminal import paragraph, percent, show, speaks_unicode, width
+from whywait.report.terminal import fitted, paragraph, percent, show, speaks_unicode, width
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def tell(answer: Answer, *, as_json: bool) -> int:
         columns = width(sys.stdout)
         if focus and focus[1]:
             show([*paragraph(focus[1], columns), []], sys.stdout)
-        show(answer.lines(Screen(columns, speaks_unicode(sys.stdout))), sys.stdout)
+        show(fitted(answer.lines(Screen(columns, speaks_unicode(sys.stdout))), columns), sys.stdout)
         show(([(line, "dim")] for note in notes for line in textwrap.wrap(note, _NOTE_WIDTH)), sys.stdout)
     return answer.code
 
@@ -127,7 +127,7 @@ def table(
     style: Callable[[Mapping[str, Any]], str] = lambda _: "",
     rest: Callable[[Mapping[str, Any]], Line] = lambda _: [],
 ) -> Iterator[Line]:
-    """Yield the lines of a table: the headings, then the rows.
+    """Yield the lines of a table: the headings, then the rows; without the room for them, the rows with headings.
 
     Parameters
     ----------
@@ -140,6 +140,13 @@ def table(
     rest
         A function that returns what follows the columns of a row.
     """
+    if sum(abs(column.width) for column in columns) > (screen := width(sys.stdout)):
+        for row in rows:
+            named = ", ".join(f"{column.title} {column.text(row)}".strip() for column in columns)
+            first, *others = textwrap.wrap(named, screen, subsequent_indent="   ", break_on_hyphens=False)
+            yield [(first, style(row))]
+            yield from ([(line, style(row))] for line in others)
+        return
     yield [("".join(column.cell(column.title) for column in columns), "bold")]
     for row in rows:
         yield [("".join(column.cell(column.text(row)) for column in columns), style(row)), *rest(row)]

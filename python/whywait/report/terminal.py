@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
 from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from whywait.model.names import short_name
@@ -449,6 +452,51 @@ def paragraph(text: str, width: int) -> Iterator[Line]:
 def _paragraph(text: str, width: int, style: str) -> Iterator[Line]:
     for line in textwrap.wrap(text, width, initial_indent="   ", subsequent_indent="   ", break_on_hyphens=False):
         yield [(line, style)]
+
+
+def fitted(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Wrap the lines that do not fit a narrow terminal; commands stay whole, to be copied."""
+    for line in lines:
+        text = "".join(text for text, _ in line)
+        command = _COMMAND.search(text)
+        if len(text.rstrip()) <= width or width >= _WIDTH or (command and not text[: command.start()].strip()):
+            yield line
+        else:
+            yield from _wrapped(line, text, width, command.start() if command else len(text))
+
+
+# What is on the left of a line belongs to its continuations, too.
+_LEFT = re.compile(r"[ │|]*")
+_COMMAND = re.compile(r"(Next: +|\b)whywait \w+ \S.*|--[a-z].*")
+
+
+def _wrapped(line: Line, text: str, width: int, command: int) -> Iterator[Line]:
+    left = re.match(_LEFT, text)
+    indent = (left[0] if left else "") + "   "
+    styles = [style for part, style in line for _ in part]
+    if command < len(text):
+        yield from fitted([_styled(text[:command].rstrip(), styles)], width)
+        yield [(indent, ""), *_styled(text[command:].rstrip(), styles[command:])]
+        return
+    first = 0
+    room = width
+    while len(text) - first > room:
+        space = text.rfind(" ", first + 1, first + room + 1)
+        # A name that is longer than the line has one of its own.
+        cut = space if space > 0 and text[first:space].strip(" │|") else text.find(" ", first + room)
+        if cut < 0:
+            break
+        yield [(indent, "")] * (first > 0) + _styled(text[first:cut].rstrip(), styles[first:])
+        first = cut + len(text[cut:]) - len(text[cut:].lstrip())
+        room = width - len(indent)
+    if first < len(text.rstrip()):
+        yield [(indent, "")] * (first > 0) + _styled(text[first:], styles[first:])
+
+
+def _styled(text: str, styles: list[str]) -> Line:
+    """Return a text whose characters have styles as parts of one style each."""
+    parts = groupby(zip(text, styles, strict=False), key=itemgetter(1))
+    return [("".join(letter for letter, _ in part), style) for style, part in parts]
 
 
 def path(names: list[str], width: int, *, unicode: bool = True) -> str:
