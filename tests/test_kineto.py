@@ -214,6 +214,13 @@ def test_the_last_stage_of_a_real_run_is_slower():
     }
 
 
+def test_what_begins_late_without_a_launch_is_no_longer_kernel():
+    # The host of each rank is not in these files, so what it does late is not the kernels' fault.
+    of_all = costs(analyzed("straggler_stage"))
+    first = sorted(of_all, key=lambda place: -of_all[place])[:2]
+    assert sorted(first) == [(6, "backward_compute_kernel"), (7, "backward_compute_kernel")]
+
+
 def test_profilers_that_start_and_stop_apart_agree_on_a_part():
     result = analyzed("gloo_window")
     assert result.facts["focus_rule"] == "profiler"

@@ -13,6 +13,7 @@ use super::course::Course;
 use super::domains::{self, Clocks, Domain};
 use super::gather::gather;
 use super::lines::{self, Left, Lines};
+use super::meetings;
 use super::nearest::Weight;
 use super::nodes::Nodes;
 use super::pairs::{Cut, Hulls, Pair};
@@ -138,7 +139,7 @@ pub fn correct(
 
     let begins = begins(&trace)?;
     let mut search = Search::new(&trace, (constraints, current), latency, (&nodes, options.domain))?;
-    search.run(method, &trace, &begins, &mut steps)?;
+    search.run(method, &trace, (&nodes, &begins), &mut steps)?;
     let timings = search.moved(&trace);
     if !timings.is_empty() {
         let recorded = trace.recording().clone();
@@ -290,10 +291,16 @@ impl Search {
         locations.next().map_or(process.number(), |master| self.domains.of(master))
     }
 
-    fn run(&mut self, method: Method, trace: &Trace, begins: &[i64], steps: &mut Vec<Step>) -> Result<()> {
+    fn run(
+        &mut self,
+        method: Method,
+        trace: &Trace,
+        (nodes, begins): (&[u32], &[i64]),
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
         let is_auto = method == Method::Auto;
         if matches!(method, Method::Lines | Method::Both) || (is_auto && self.total.worst > self.noise) {
-            self.fit_lines(trace, steps)?;
+            self.fit_lines(trace, nodes, steps)?;
         }
         if matches!(method, Method::Clc | Method::Both) || is_auto {
             self.move_logically(trace, begins, steps)?;
@@ -301,7 +308,7 @@ impl Search {
         Ok(())
     }
 
-    fn fit_lines(&mut self, trace: &Trace, steps: &mut Vec<Step>) -> Result<()> {
+    fn fit_lines(&mut self, trace: &Trace, nodes: &[u32], steps: &mut Vec<Step>) -> Result<()> {
         if self.total.violated == 0 {
             return Ok(());
         }
@@ -329,7 +336,15 @@ impl Search {
             let of_all = self.exchange.allgather((violated, sum, bends))?.into_iter();
             Ok(of_all.reduce(add).unwrap_or_default())
         };
-        let (lines, pairs) = lines::find(&weights(trace, &self.domains)?, length, &hulls, &left, &self.exchange)?;
+        let (mut lines, pairs) = lines::find(&weights(trace, &self.domains)?, length, &hulls, &left, &self.exchange)?;
+        let node = |process: ProcessId| nodes[process.index()];
+        let met = meetings::courses(&self.constraints, &self.domains, node, (begin, length), &self.exchange)?;
+        if let Some(courses) = met {
+            let ((violated, sum, _), (of_lines, sum_of_lines, _)) = (left(&courses)?, left(&lines.courses)?);
+            if (violated, sum) <= (of_lines, sum_of_lines) {
+                lines.courses = courses;
+            }
+        }
         let timings = self.timings_of(&lines.courses);
         (self.lines, self.pairs) = (Some(lines), pairs);
         self.take("lines", (self.clocks.clone(), timings), steps)

@@ -292,12 +292,12 @@ impl Lines {
 }
 
 /// What is added first, then what is added to the result.
-fn composed(outer: Line, inner: Line) -> Line {
+pub(super) fn composed(outer: Line, inner: Line) -> Line {
     Line { value: inner.value + outer.at(inner.value), slope: inner.slope + outer.slope * (1.0 + inner.slope) }
 }
 
 /// What takes back what a line adds.
-fn inverse(line: Line) -> Line {
+pub(super) fn inverse(line: Line) -> Line {
     Line { value: -line.value / (1.0 + line.slope), slope: -line.slope / (1.0 + line.slope) }
 }
 

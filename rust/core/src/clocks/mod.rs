@@ -22,6 +22,7 @@ mod fit;
 mod gather;
 mod kind;
 mod lines;
+mod meetings;
 mod mend;
 mod nearest;
 mod nodes;
