@@ -240,8 +240,9 @@ def test_clocks_of_several_nodes_are_corrected(tmp_path):
         max(max(abs(np.subtract(waits[key], truth[key]))) for key in truth)
         for waits in (found(result)[0], found(whywait.analyze(traces, clocks="measured"))[0])
     )
-    # Each operation transfers for 2 ms, which leaves the clocks as much freedom; they are 3 ms apart.
-    assert off < uncorrected == 2e6
+    # Each operation transfers for 2 ms, and the clocks are 3 ms apart.
+    assert uncorrected == 2e6
+    assert off < 30e3
 
     whywait.correct(traces, tmp_path)
     assert found(whywait.analyze(tmp_path))[0] == found(result)[0]

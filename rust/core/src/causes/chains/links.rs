@@ -3,8 +3,9 @@
 //! From the begin of work on a stream the chain goes on to what delayed it ([`StartCause`]): the end of other work, or its
 //! launch, and then backwards in time on the launching thread. A call of this thread that waited for work leads to the end of
 //! that work. Where a thread other than the first one of its process is in no call, it waits for the first one to give it
-//! something to do, so the chain goes on there. The time from the cause of a begin to the begin belongs to the work that
-//! begins.
+//! something to do, so the chain goes on there. The time from the cause of a begin to the begin, the *latency*, belongs to the
+//! launch of the work that begins; if the launch is not recorded, to what the first thread is in meanwhile. Of a process without
+//! any launches nobody knows what its host does: this latency has no call path.
 
 use std::collections::BTreeMap;
 
@@ -75,6 +76,7 @@ struct Rank<'a> {
     devices: &'a Devices,
     first: LocationId,
     threads: BTreeMap<LocationId, Thread>,
+    has_launches: bool,
 }
 
 /// What a thread did, and when it waited for devices.
@@ -120,7 +122,8 @@ impl<'a> Rank<'a> {
         for thread in threads.values_mut() {
             thread.waits.sort_unstable();
         }
-        Self { trace, devices, first, threads }
+        let has_launches = kernels.iter().any(|kernel| kernel.launch.is_some());
+        Self { trace, devices, first, threads, has_launches }
     }
 
     fn node(&self, kernel: &Kernel, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Node {
@@ -164,9 +167,9 @@ impl<'a> Rank<'a> {
                     at = self.cause(begun);
                 }
                 Some(At::End(number, time)) => {
-                    // What is left since its end belongs to what began then.
                     let time = time.min(since);
-                    add(begun.run.location, begun.run.callpath, since - time);
+                    let (location, callpath) = self.launching(begun, time);
+                    add(location, callpath, since - time);
                     since = time;
                     let kernel = self.kernel(number);
                     if kernel.communicates {
@@ -182,7 +185,8 @@ impl<'a> Rank<'a> {
                 }
                 Some(At::Host(thread, time)) => {
                     let time = time.min(since);
-                    add(begun.run.location, begun.run.callpath, since - time);
+                    let (location, callpath) = self.launching(begun, time);
+                    add(location, callpath, since - time);
                     since = time;
                     at = self.host(thread, &mut since, &mut add);
                 }
@@ -201,6 +205,20 @@ impl<'a> Rank<'a> {
             StartCause::Launched => kernel.launch.map(|launch| At::Host(launch.location, launch.enter)),
             StartCause::After(other) => Some(At::End(other, self.kernel(other).run.leave)),
         }
+    }
+
+    /// What is late if work begins later than its cause ended: its launch, or the first thread at that time, or nobody knows.
+    fn launching(&self, kernel: &Kernel, time: i64) -> (LocationId, CallPathId) {
+        if let Some(launch) = kernel.launch {
+            return (launch.location, launch.callpath);
+        }
+        if !self.has_launches {
+            return (self.first, CallPathId::NONE);
+        }
+        let stretches = &self.threads[&self.first].stretches;
+        let before = stretches.partition_point(|&(_, begin, _)| begin <= time);
+        let running = stretches[..before].last().filter(|&&(callpath, _, end)| callpath.is_some() && time < end);
+        running.map_or((kernel.run.location, kernel.run.callpath), |&(callpath, ..)| (self.first, callpath))
     }
 
     /// Follows a thread back to what it waited for.

@@ -38,8 +38,10 @@ impl Chains {
         let mut factors: Vec<Factor> = delays
             .iter()
             .map(|delay| {
-                let excess = delay.ticks - delay.waiter_ticks;
-                let share = share(excess);
+                let share = share(delay.ticks - delay.waiter_ticks);
+                if delay.callpath.is_none() {
+                    return factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, share);
+                }
                 factor(FactorKind::Delay, delay.location, delay.callpath, delay.ticks, delay.waiter_ticks, share)
             })
             .collect();
