@@ -688,7 +688,7 @@ fn analyze_messages(
 ) -> Result<OfMessages> {
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
         let messages = classifier.map(|classifier| queues::messages(classifier, shard, matches)).unwrap_or_default();
-        let constraints = of_clocks.map(|clocks| clocks.of_shard(shard, matches)).unwrap_or_default();
+        let constraints = of_clocks.map(|clocks| clocks.of_shard(trace, shard, matches)).unwrap_or_default();
         (late_sender::detect(trace, shard, matches, options.wrong_order_window), (messages, constraints))
     })?;
     let (detected, passed_on): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();

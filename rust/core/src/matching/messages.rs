@@ -1,20 +1,21 @@
-//! Matching of messages: the n-th send from one process to another with a communicator and tag meets the n-th receive.
+//! Messages: which send belongs to which receive, and which calls of the receiver need which calls of the sender.
 //!
-//! Receives count in the order of their completion.
-//!
-//! *Source*: specification.md#matching-of-messages-and-collective-operations.
+//! A call that completes a receive, or that has found a message before, ends only after the call that sent it began. Wait
+//! states, costs and critical path, constraints of clocks, and the simulator take these [`Need`]s from here.
 
 use bitcode::{Decode, Encode};
-use rustc_hash::FxHashMap;
 
+use super::channels::pair;
+use super::probes::{self, Probes};
 use super::time_order::in_time_order;
 use crate::Result;
-use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
+use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
-use crate::parallel::exchange::{Inbox, Outbox};
+use crate::parallel::exchange::Outbox;
 use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
-use crate::trace::{NONE, Shard, Trace};
+use crate::severity::Metric;
+use crate::trace::{RegionClass, Shard, Trace};
 
 /// The data of a send that the receiving side needs.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
@@ -55,7 +56,7 @@ pub struct SendInfo {
 #[derive(Debug)]
 pub struct Matches<'a> {
     sends: Vec<&'a SendInfo>,
-    /// For each receive of the shard the position in `sends`, or [`NONE`].
+    /// For each receive of the shard the position in `sends`, or [`NONE`](crate::trace::NONE).
     matched: Vec<u32>,
 }
 
@@ -65,6 +66,83 @@ impl Matches<'_> {
     #[inline]
     pub fn send(&self, receive: usize) -> Option<&SendInfo> {
         self.sends.get(self.matched[receive] as usize).copied()
+    }
+
+    /// The calls of its sender that serve a message.
+    pub(crate) fn calls_of_send(&self, send: &SendInfo) -> impl Iterator<Item = InstanceId> {
+        [send.instance, send.complete].into_iter().filter(|call| call.is_some())
+    }
+}
+
+/// A call of a receiver needs one of its sender: it cannot end before that has begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Need {
+    /// What the call does.
+    pub reason: Reason,
+    /// Whether a record says so; if not, it is inferred.
+    pub is_recorded: bool,
+    /// Whether the call needs none of this message that begins later.
+    pub is_last: bool,
+    /// The call of the receiver, and when it had what it needs at the latest, ticks.
+    pub call: InstanceId,
+    pub proven: i64,
+    /// The call of the sender, with its Enter and the time of its record, ticks.
+    pub sender: (LocationId, InstanceId),
+    pub enter: i64,
+    pub sent: i64,
+}
+
+/// What a call of a receiver does with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It completes the receive.
+    Completes,
+    /// It has found the message, which a later call receives.
+    Probes,
+}
+
+impl Reason {
+    /// The wait of a call, by its class, for the last one that it needs; none if the call never waits, or if that is found
+    /// with its other messages.
+    pub(crate) fn wait(self, class: RegionClass) -> Option<Metric> {
+        (self == Self::Probes && class == RegionClass::Probe).then_some(Metric::ProbeLateSender)
+    }
+}
+
+/// The needs of a shard's receivers.
+pub(crate) struct Needs<'a> {
+    shard: &'a Shard,
+    matches: &'a Matches<'a>,
+    probes: Probes,
+}
+
+impl<'a> Needs<'a> {
+    /// Those of matched messages.
+    pub(crate) fn new(trace: &Trace, shard: &'a Shard, matches: &'a Matches) -> Self {
+        Self { shard, matches, probes: probes::find(trace, shard) }
+    }
+
+    /// The needs that come with the message of a receive: first that of the call that completes it, for the call that
+    /// sends. None without a send.
+    pub(crate) fn of(&self, row: usize) -> impl Iterator<Item = Need> {
+        let Self { shard, matches, probes } = self;
+        let receive = &shard.receives.rows[row];
+        let send = matches.send(row);
+        let completes = send.map(|send| Need {
+            reason: Reason::Completes,
+            is_recorded: true,
+            is_last: true,
+            call: receive.instance,
+            proven: receive.time,
+            sender: (send.location, send.instance),
+            enter: send.enter,
+            sent: send.time,
+        });
+        let probes = completes.and_then(|need| {
+            let (call, is_recorded) = probes.get(shard, row as u32, need.enter)?;
+            Some(Need { reason: Reason::Probes, is_recorded, call, proven: shard.leave(call), ..need })
+        });
+        completes.into_iter().chain(probes)
     }
 }
 
@@ -91,7 +169,9 @@ pub fn match_all<R: Send>(
             .map(|(index, inbox)| {
                 let shard = &trace.shards[index];
                 let mut diagnostics = Diagnostics::default();
-                let matches = match_shard(trace, shard, &inbox, &mut diagnostics);
+                let sends: Vec<&SendInfo> = inbox.rows().collect();
+                let matched = pair(trace, shard, &sends, &mut diagnostics);
+                let matches = Matches { sends, matched };
                 (consume(index, shard, &matches), diagnostics)
             })
             .collect();
@@ -155,92 +235,4 @@ fn completions(shard: &Shard) -> Vec<u8> {
         *completed = (*completed + 1).min(2);
     }
     completed
-}
-
-/// All messages between two processes with one communicator and tag.
-#[derive(Default)]
-struct Channel {
-    first: u32,
-    last: u32,
-    sends: u32,
-    receives: u32,
-    /// Position of its first receive, for the report.
-    first_receive: u32,
-}
-
-fn match_shard<'a>(
-    trace: &Trace,
-    shard: &Shard,
-    inbox: &'a Inbox<SendInfo>,
-    diagnostics: &mut Diagnostics,
-) -> Matches<'a> {
-    let sends: Vec<&SendInfo> = inbox.rows().collect();
-    let mut ids: FxHashMap<(ProcessId, ProcessId, CommId, u32), u32> = FxHashMap::default();
-    let mut channels: Vec<Channel> = Vec::new();
-    let mut channel = |key| {
-        *ids.entry(key).or_insert_with(|| {
-            channels.push(Channel { first: NONE, last: NONE, first_receive: NONE, ..Channel::default() });
-            channels.len() as u32 - 1
-        })
-    };
-    let send_channel: Vec<u32> =
-        sends.iter().map(|send| channel((send.destination, send.source, send.comm, send.tag))).collect();
-    let mut receive_channel = vec![NONE; shard.receives.rows.len()];
-    let mut order = Vec::with_capacity(shard.receives.rows.len());
-    for process in shard.processes {
-        let locations = shard.local_locations(trace.definitions.processes[process].locations);
-        let ranges: Vec<_> = locations.map(|i| shard.receives.range(i)).collect();
-        for row in in_time_order(&ranges, |row| shard.receives.rows[row].time) {
-            let receive = &shard.receives.rows[row as usize];
-            receive_channel[row as usize] = channel((process, receive.peer, receive.comm, receive.tag));
-            order.push(row);
-        }
-    }
-
-    let mut next = vec![NONE; sends.len()];
-    for (position, &id) in send_channel.iter().enumerate() {
-        let channel = &mut channels[id as usize];
-        match channel.last {
-            NONE => channel.first = position as u32,
-            last => next[last as usize] = position as u32,
-        }
-        channel.last = position as u32;
-        channel.sends += 1;
-    }
-    for &row in &order {
-        let channel = &mut channels[receive_channel[row as usize] as usize];
-        channel.receives += 1;
-        channel.first_receive = channel.first_receive.min(row);
-    }
-    for channel in &mut channels {
-        report(trace, shard, channel, &sends, diagnostics);
-    }
-
-    let mut matched = vec![NONE; shard.receives.rows.len()];
-    for row in order {
-        let channel = &mut channels[receive_channel[row as usize] as usize];
-        if channel.first != NONE {
-            matched[row as usize] = channel.first;
-            channel.first = next[channel.first as usize];
-        }
-    }
-    Matches { sends, matched }
-}
-
-/// Reports what is left over in a channel, and excludes the channel if it is unclear which send is missing.
-fn report(trace: &Trace, shard: &Shard, channel: &mut Channel, sends: &[&SendInfo], diagnostics: &mut Diagnostics) {
-    let send = sends.get(channel.first as usize);
-    if channel.sends > channel.receives {
-        let place = send.map(|send| Place::at(send.location, send.time));
-        diagnostics.count(DiagnosticKind::UnmatchedSend, u64::from(channel.sends - channel.receives), place);
-    } else if channel.receives > channel.sends {
-        let row = channel.first_receive;
-        let receive = &shard.receives.rows[row as usize];
-        let place = Place::at(shard.location_of(&shard.receives, row), receive.time);
-        diagnostics.count(DiagnosticKind::UnmatchedReceive, u64::from(channel.receives - channel.sends), Some(place));
-        // A sender with a truncated file lacks only its last sends; the earlier ones still match in order.
-        if !trace.is_truncated(receive.peer) {
-            channel.first = NONE;
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! Matching of records: messages, members of collective operations, and epochs of one-sided communication.
 
+mod channels;
 pub mod collectives;
 pub mod epochs;
 pub mod fifo;
@@ -11,7 +12,7 @@ pub(crate) mod notifications;
 pub mod one_sided;
 pub(crate) mod ownership;
 mod pairing;
-pub(crate) mod probes;
+mod probes;
 pub mod protocol;
 mod time_order;
 pub mod transfers;

@@ -7,23 +7,24 @@ use crate::trace::{CallPath, RegionClass, Shard, Trace};
 
 /// Calls that probe messages, by the rows of the receives of these.
 #[derive(Default)]
-pub(crate) struct Probes {
+pub(super) struct Probes {
     recorded: FxHashMap<u32, InstanceId>,
     inferred: FxHashMap<u32, InstanceId>,
 }
 
 impl Probes {
-    /// The call that probed the message of a receive, whose send began at `sent`: a message that is sent after a probe
-    /// is not the one that was probed, unless a record says so.
-    pub(crate) fn get(&self, shard: &Shard, row: u32, sent: i64) -> Option<InstanceId> {
+    /// The call that probed the message of a receive, whose send began at `sent`, and whether a record says so; if not, a
+    /// message that is sent after a probe is not the one that was probed.
+    pub(super) fn get(&self, shard: &Shard, row: u32, sent: i64) -> Option<(InstanceId, bool)> {
         let inferred = || self.inferred.get(&row).filter(|&&probe| sent <= shard.leave(probe));
-        self.recorded.get(&row).or_else(inferred).copied()
+        let recorded = self.recorded.get(&row).map(|&probe| (probe, true));
+        recorded.or_else(|| inferred().map(|&probe| (probe, false)))
     }
 }
 
 /// A matched probe is recorded with its message; another one has found the message of the next receive that the same
 /// call path posts (specification.md#inferred-synchronization).
-pub(crate) fn find(trace: &Trace, shard: &Shard) -> Probes {
+pub(super) fn find(trace: &Trace, shard: &Shard) -> Probes {
     let mut probes = Probes { recorded: shard.probes.iter().copied().collect(), ..Probes::default() };
     let is_probe = |path: &CallPath| trace.regions.class(path.region) == RegionClass::Probe;
     if !trace.tree.nodes().iter().any(is_probe) {

@@ -306,6 +306,18 @@ impl Shard {
         }
     }
 
+    /// The calls that serve the message of a send.
+    pub fn calls_of_send(&self, row: usize) -> impl Iterator<Item = InstanceId> {
+        let send = &self.sends.rows[row];
+        distinct([send.instance, send.complete])
+    }
+
+    /// The calls that serve the message of a receive.
+    pub fn calls_of_receive(&self, row: usize) -> impl Iterator<Item = InstanceId> {
+        let receive = &self.receives.rows[row];
+        distinct([receive.instance, receive.request])
+    }
+
     /// Region instances of a location.
     #[must_use]
     pub fn instances_of(&self, location: LocationId) -> Ids<InstanceId> {
@@ -413,4 +425,9 @@ impl Shard {
         }
         self.tree = CallTree::default();
     }
+}
+
+/// Distinct calls; the second one may be missing.
+fn distinct([call, other]: [InstanceId; 2]) -> impl Iterator<Item = InstanceId> {
+    [call, if other == call { InstanceId::NONE } else { other }].into_iter().filter(|call| call.is_some())
 }

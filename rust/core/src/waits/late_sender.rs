@@ -34,8 +34,7 @@ use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId, ProcessId};
-use crate::matching::messages::{Matches, SendInfo};
-use crate::matching::probes;
+use crate::matching::messages::{Matches, Need, Needs, SendInfo};
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
 use crate::trace::{RegionClass, Shard, Trace};
@@ -93,7 +92,7 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
         location: LocationId::NONE,
         recent: Recent { instances: VecDeque::with_capacity(window), window, latest: i64::MIN },
     };
-    let probes = probes::find(trace, shard);
+    let needs = Needs::new(trace, shard, matches);
     for i in 0..shard.locations.len() {
         detector.location = shard.location(i);
         detector.recent.clear();
@@ -113,10 +112,8 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
             let receive = &shard.receives.rows[row];
             let lead = matches.send(row).map(|send| shard.enter(receive.instance) - send.enter);
             detector.detected.leads.push(lead.and_then(|lead| lead.try_into().ok()).unwrap_or(u32::MAX));
-            if let Some(send) = matches.send(row)
-                && let Some(probe) = probes.get(shard, row as u32, send.enter)
-            {
-                detector.probe(probe, send);
+            for need in needs.of(row).filter(|need| need.is_last) {
+                detector.look(&need);
             }
             if latest.is_some_and(|latest| latest.call != receive.instance) {
                 detector.book(latest.take());
@@ -195,13 +192,14 @@ impl Detector<'_> {
         })
     }
 
-    /// Books the wait of a call that probed a message.
-    fn probe(&mut self, probe: InstanceId, send: &SendInfo) {
-        let waiting = send.enter.min(self.shard.leave(probe)) - self.shard.enter(probe);
-        if waiting > 0 && self.class(probe) == RegionClass::Probe {
-            self.cells.add(Metric::ProbeLateSender, self.shard.callpath(probe), waiting);
-            let (call, cause) = ((self.location, probe), (send.location, send.instance));
-            self.detected.findings.waits.push(WaitState::new(Metric::ProbeLateSender, call, waiting, cause));
+    /// Books the wait of a call that looked for a message.
+    fn look(&mut self, need: &Need) {
+        let Some(metric) = need.reason.wait(self.class(need.call)) else { return };
+        let waiting = need.enter.min(self.shard.leave(need.call)) - self.shard.enter(need.call);
+        if waiting > 0 {
+            self.cells.add(metric, self.shard.callpath(need.call), waiting);
+            let call = (self.location, need.call);
+            self.detected.findings.waits.push(WaitState::new(metric, call, waiting, need.sender));
         }
     }
 

@@ -17,8 +17,7 @@ use super::waited::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
-use crate::matching::messages::match_all;
-use crate::matching::probes::{self, Probes};
+use crate::matching::messages::{Needs, Reason, match_all};
 use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
@@ -52,8 +51,6 @@ struct Message {
     has_late_receiver: bool,
     /// Whether it is cut in the changed run.
     is_cut: bool,
-    /// Number of the call that probed it, or [`NONE`].
-    probe: u32,
     /// Region of the call that completes the receive.
     region: RegionKey,
 }
@@ -64,6 +61,18 @@ impl Message {
         let is_rendezvous = self.protocol == Protocol::Rendezvous;
         (size_class(self.bytes) << 2) | (u16::from(self.is_local) << 1) | u16::from(is_rendezvous)
     }
+}
+
+/// What else cannot end before a call of the sender has begun: calls that look for the message, and the one that completes its
+/// receive if it needs further calls.
+struct Further {
+    /// Position of the message.
+    message: usize,
+    reason: Reason,
+    /// Numbers of the call and of the sender's call, and the Enter of that.
+    call: u32,
+    sender: u32,
+    since: i64,
 }
 
 /// Sizes by power of two, and 0.
@@ -132,9 +141,9 @@ pub(in crate::whatif) fn collect(
     let trace = &analysis.trace;
     let late_receivers = late_receivers(analysis, builder)?;
     let classifier = ProtocolClassifier::new(trace);
-    let probes: Vec<Probes> = trace.par_shards().map(|shard| probes::find(trace, shard)).collect();
     let (found, _) = match_all(trace, |index, shard, matches| {
-        let (mut messages, mut gone) = (Vec::new(), Vec::new());
+        let needs = Needs::new(trace, shard, matches);
+        let (mut messages, mut further, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for (row, receive) in shard.receives.rows.iter().enumerate() {
             let Some(send) = matches.send(row) else { continue };
             let (callpath, complete) = (send.callpath, send.complete);
@@ -156,12 +165,20 @@ pub(in crate::whatif) fn collect(
                     Key::To => rank(send.destination),
                     Key::Comm => trace.definitions.comms[send.comm].id.into(),
                 };
-                calls.iter().any(|&call| call != NONE && cut.has_call(call))
+                matches.calls_of_send(send).map(at_sender).any(|call| cut.has_call(call))
+                    || shard.calls_of_receive(row).map(here).any(|call| cut.has_call(call))
                     || model.cut_messages.iter().any(|of| of.holds(callpath, value))
             };
             if is_cut {
                 gone.push([(trace.shard_of[send.location], send.row), (index as u32, row as u32)]);
             }
+            further.extend(needs.of(row).skip(1).map(|need| Further {
+                message: messages.len(),
+                reason: need.reason,
+                call: here(need.call),
+                sender: builder.instance(trace, need.sender),
+                since: need.enter,
+            }));
             messages.push(Message {
                 calls,
                 is_cut,
@@ -172,13 +189,13 @@ pub(in crate::whatif) fn collect(
                 callpath,
                 is_named: classifier.is_fixed(callpath),
                 has_late_receiver: late_receivers.contains(&(calls[1], calls[2])),
-                probe: probes[index].get(shard, row as u32, send.enter).map_or(NONE, here),
                 region: trace.tree.region(shard.callpath(receive.instance)),
             });
         }
-        (messages, gone)
+        (messages, (further, gone))
     })?;
-    let (mut found, gone): (Vec<Vec<Message>>, Vec<Vec<GoneMessage>>) = found.into_iter().unzip();
+    let (mut found, rest): (Vec<Vec<Message>>, Vec<_>) = found.into_iter().unzip();
+    let (further, gone): (Vec<Vec<Further>>, Vec<Vec<GoneMessage>>) = rest.into_iter().unzip();
     if model.cuts() {
         cut.count(trace, builder);
         cut.messages(trace, builder, &gone)?;
@@ -187,14 +204,17 @@ pub(in crate::whatif) fn collect(
     decide(trace, &mut found, assumptions)?;
     let arcs: Vec<Vec<Raw>> = found
         .par_iter()
-        .map(|messages| {
-            messages
-                .iter()
-                .flat_map(|message| match &model.network {
-                    None => arcs(message, model),
-                    Some(network) => on_network(message, model, network),
-                })
-                .collect()
+        .zip(&further)
+        .map(|(messages, further)| {
+            let of_messages = messages.iter().flat_map(|message| match &model.network {
+                None => arcs(message, model),
+                Some(network) => on_network(message, model, network),
+            });
+            let further = further.iter().map(|need| match &model.network {
+                None => further_arc(&messages[need.message], need),
+                Some(network) => further_on_network(&messages[need.message], need, network),
+            });
+            of_messages.chain(further).collect()
         })
         .collect();
     for mut arcs in arcs {
@@ -228,7 +248,7 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
 }
 
 /// Arcs of a message.
-type Arcs = std::iter::Flatten<std::array::IntoIter<Option<Raw>, 7>>;
+type Arcs = std::iter::Flatten<std::array::IntoIter<Option<Raw>, 6>>;
 
 /// The arcs of a message on a given network: a receive ends when the message arrives, and so does a rendezvous send; an
 /// eager send takes a fixed time (whatif.md#networks).
@@ -243,7 +263,7 @@ fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
         Some(Raw { kept, cost, ..Raw::new(target, source, at) })
     };
     let own = |target, cost| Some(Raw { kept, ..Raw::own(target, cost) });
-    let mut arcs = [None; 7];
+    let mut arcs = [None; 6];
     arcs[0] = own(received, network.receive);
     if becomes {
         arcs[1] = arc(received, received, start, s, tau + network.receive);
@@ -257,9 +277,6 @@ fn on_network(message: &Message, model: &Model, network: &Network) -> Arcs {
     }
     // The call that starts the send, unless it also completes it.
     arcs[5] = own(start, network.send).filter(|_| !becomes || sent != start);
-    if message.probe != NONE {
-        arcs[6] = arc(message.probe, message.probe, start, s, network.send + tau);
-    }
     arcs.into_iter().flatten()
 }
 
@@ -271,7 +288,7 @@ fn arcs(message: &Message, model: &Model) -> Arcs {
     let becomes = stays && model.rendezvous(message.callpath, bytes, was, message.is_named);
     let class = message.class();
     let since = if was { s.max(q) } else { s };
-    let mut arcs = [None; 7];
+    let mut arcs = [None; 6];
     arcs[0] = Some(Raw { since, class, region: message.region, kept: stays, ..Raw::new(received, enter(start), s) });
     if was || becomes {
         let source = if posted == received { OWN } else { enter(posted) };
@@ -283,10 +300,25 @@ fn arcs(message: &Message, model: &Model) -> Arcs {
             arcs[3] = (sent != start).then_some(Raw { source: enter(start), since: s, ..raw });
         }
     }
-    if message.probe != NONE {
-        arcs[4] = Some(Raw { kept: stays, ..Raw::new(message.probe, enter(start), s) });
-    }
     arcs.into_iter().flatten()
+}
+
+/// The arc of a further need.
+fn further_arc(message: &Message, need: &Further) -> Raw {
+    let raw = Raw { kept: !message.is_cut, ..Raw::new(need.call, enter(need.sender), need.since) };
+    if need.reason != Reason::Completes {
+        return raw;
+    }
+    let [_, posted] = message.since;
+    let since = if message.protocol == Protocol::Rendezvous { need.since.max(posted) } else { need.since };
+    Raw { since, class: message.class(), ..raw }
+}
+
+/// The same on a given network: the message has to arrive.
+fn further_on_network(message: &Message, need: &Further, network: &Network) -> Raw {
+    let arrives = network.send + network.transfer(message.bytes, message.is_local);
+    let cost = if need.reason == Reason::Completes { arrives + network.receive } else { arrives };
+    Raw { cost, kept: !message.is_cut, ..Raw::new(need.call, enter(need.sender), need.since) }
 }
 
 /// Estimated times of transfers and calls, by class.

@@ -209,8 +209,8 @@ impl Cut {
     pub(in crate::whatif) fn count(&mut self, trace: &Trace, builder: &Builder) {
         self.served = vec![(0, 0); builder.own().len()];
         for (i, shard) in trace.shards.iter().enumerate() {
-            let sends = shard.sends.rows.iter().flat_map(|send| distinct([send.instance, send.complete]));
-            let receives = shard.receives.rows.iter().flat_map(|receive| distinct([receive.instance, receive.request]));
+            let sends = (0..shard.sends.rows.len()).flat_map(|row| shard.calls_of_send(row));
+            let receives = (0..shard.receives.rows.len()).flat_map(|row| shard.calls_of_receive(row));
             for call in sends.chain(receives) {
                 self.served[slot(builder, i, call)].0 += 1;
             }
@@ -227,8 +227,7 @@ impl Cut {
         for &[_, (i, row)] in gone.iter().flatten() {
             let (i, row) = (i as usize, row as usize);
             self.receives[i][row] = true;
-            let receive = &trace.shards[i].receives.rows[row];
-            self.serve_less(builder, i, [receive.instance, receive.request]);
+            self.serve_less(builder, i, trace.shards[i].calls_of_receive(row));
         }
         let sends = gone.iter().flatten().map(|&[send, _]| send);
         trace.exchange.to_owners(
@@ -237,15 +236,14 @@ impl Cut {
             |(shard, row)| {
                 let (i, row) = (trace.exchange.position(shard), row as usize);
                 self.sends[i][row] = true;
-                let send = &trace.shards[i].sends.rows[row];
-                self.serve_less(builder, i, [send.instance, send.complete]);
+                self.serve_less(builder, i, trace.shards[i].calls_of_send(row));
             },
         )
     }
 
-    /// Records that two calls of a shard serve one message less.
-    fn serve_less(&mut self, builder: &Builder, i: usize, calls: [InstanceId; 2]) {
-        for call in distinct(calls) {
+    /// Records that calls of a shard serve one message less.
+    fn serve_less(&mut self, builder: &Builder, i: usize, calls: impl Iterator<Item = InstanceId>) {
+        for call in calls {
             self.served[slot(builder, i, call)].1 += 1;
         }
     }
@@ -254,23 +252,23 @@ impl Cut {
     pub(in crate::whatif) fn partnerless(&mut self, trace: &Trace, builder: &Builder) {
         for (i, shard) in trace.shards.iter().enumerate() {
             let mut sends = std::mem::take(&mut self.sends[i]);
-            for (gone, send) in sends.iter_mut().zip(&shard.sends.rows) {
-                *gone = *gone || self.vanishes(builder, i, [send.instance, send.complete]);
+            for (row, gone) in sends.iter_mut().enumerate() {
+                *gone = *gone || self.vanishes(builder, i, || shard.calls_of_send(row));
             }
             self.sends[i] = sends;
             let mut receives = std::mem::take(&mut self.receives[i]);
-            for (gone, receive) in receives.iter_mut().zip(&shard.receives.rows) {
-                *gone = *gone || self.vanishes(builder, i, [receive.instance, receive.request]);
+            for (row, gone) in receives.iter_mut().enumerate() {
+                *gone = *gone || self.vanishes(builder, i, || shard.calls_of_receive(row));
             }
             self.receives[i] = receives;
         }
     }
 
-    /// Whether one of two calls in a shard vanishes; then neither serves their message.
-    fn vanishes(&mut self, builder: &Builder, i: usize, calls: [InstanceId; 2]) -> bool {
-        let is_gone = distinct(calls).any(|call| self.has_call(builder.first_of(i) + call.number()));
+    /// Whether one of the calls of a message in a shard vanishes; then none of them serves it.
+    fn vanishes<T: Iterator<Item = InstanceId>>(&mut self, builder: &Builder, i: usize, calls: impl Fn() -> T) -> bool {
+        let is_gone = calls().any(|call| self.has_call(builder.first_of(i) + call.number()));
         if is_gone {
-            self.serve_less(builder, i, calls);
+            self.serve_less(builder, i, calls());
         }
         is_gone
     }
@@ -385,11 +383,6 @@ fn slot(builder: &Builder, i: usize, call: InstanceId) -> usize {
 /// What is known about some rows of a shard.
 pub(in crate::whatif) fn rows<T>(all: &[Vec<T>], shard: usize, rows: std::ops::Range<usize>) -> &[T] {
     all.get(shard).map_or(&[], |of| &of[rows])
-}
-
-/// The distinct calls of one side of a message; the second one may be missing.
-fn distinct([call, other]: [InstanceId; 2]) -> impl Iterator<Item = InstanceId> {
-    [call, if other == call { InstanceId::NONE } else { other }].into_iter().filter(|call| call.is_some())
 }
 
 /// Sorts ranges, and joins those that overlap.
