@@ -1,11 +1,10 @@
 //! The backward pass: its operators are below the modules of the operators of the forward pass that they belong to.
 
 use rustc_hash::FxHashMap;
+use whywait_devices::{Contexts, NONE, Placed};
 
-use crate::columns::{Category, NONE, Sequence, Span};
-use crate::contexts::Contexts;
+use crate::columns::{Category, Sequence, Span};
 use crate::names::{Meaning, Names};
-use crate::nesting::Placed;
 use crate::regions::Regions;
 
 /// Modules in which the operators of the forward pass are, for those of the backward pass.

@@ -1,14 +1,13 @@
 //! What is kept of the events of one file, as they come.
 
 use rustc_hash::FxHashMap;
+use whywait_devices::{Memory, NONE};
 
 use crate::names::{Meaning, Names};
 use crate::numbers::{nanoseconds, signed, unsigned};
 use crate::options::{Options, Paths};
 use crate::scan::{Field, Fields, Sink};
 
-/// No detail, no name.
-pub(crate) const NONE: u32 = u32::MAX;
 /// A frame that is not the user's is dropped below this length, ns.
 pub(crate) const SHORT_FRAME: i64 = 100_000;
 /// Samples of memory are read without being asked for up to this many.
@@ -125,16 +124,6 @@ pub(crate) struct Sync {
     pub(crate) awaited_stream: Option<(i64, i64)>,
     /// The call that recorded the event.
     pub(crate) recorded_by: Option<u64>,
-}
-
-/// How much memory is in use.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Memory {
-    pub(crate) time: i64,
-    /// The device; none for the host's memory.
-    pub(crate) device: Option<i64>,
-    pub(crate) allocated: u64,
-    pub(crate) reserved: u64,
 }
 
 /// The forward operation that an operation of the backward pass belongs to.

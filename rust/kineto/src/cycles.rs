@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::error::{Error, Result};
-use crate::rank::Rank;
+use crate::rank::Traced;
 
 /// What is compared of a file.
 #[derive(Debug, Clone)]
@@ -16,9 +16,10 @@ pub(crate) struct File {
 }
 
 impl File {
-    pub(crate) fn of(rank: &Rank) -> Self {
-        let name = rank.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Self { rank: rank.number, world_size: rank.info.world_size, window: rank.window, name }
+    pub(crate) fn of(traced: &Traced) -> Self {
+        let Traced { path, info, rank, .. } = traced;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { rank: rank.number, world_size: info.world_size, window: rank.window, name }
     }
 
     /// By how much windows overlap, ns.

@@ -12,17 +12,15 @@
 use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHasher};
+use whywait_devices::{Detail, Flow, HostPart, Kind, Member, NONE, Part, Placed, Visit};
 
-use crate::columns::{Arguments, Category, NONE, Span, ThreadId};
+use crate::columns::{Arguments, Category, Span, ThreadId};
+use crate::elements::element_size;
 use crate::info::Info;
 use crate::json::Value;
-use crate::kinds::{Flow, Kind, element_size};
-use crate::members::{Group, HostPart, Member, Part};
 use crate::names::{Meaning, Names};
-use crate::nesting::Placed;
 use crate::regions::Regions;
 use crate::steps::Steps;
-use crate::thread::{Detail, Visit};
 
 /// The operations of worker threads, and those of sends and receives that lie across the calls of their threads.
 #[derive(Debug, Default)]
@@ -172,7 +170,7 @@ impl Builder<'_> {
         let inputs = arguments(span).and_then(|own| text(own.inputs)).map(|inputs| inputs.list()).unwrap_or_default();
         let mut numbers = inputs.iter().filter_map(Value::number).filter_map(|number| u32::try_from(number).ok());
         let group = match self.info.groups.as_slice() {
-            [only] => Some(Group::listed(only)),
+            [only] => Some(only.group()),
             _ => None,
         };
         let ranks = group.as_ref().and_then(|group| group.ranks.as_deref());
@@ -210,7 +208,7 @@ impl Builder<'_> {
         let mut place = at as u32;
         while let Some(part) = self.placed.get(place as usize) {
             if part.is_kept {
-                regions.list[self.of[place as usize] as usize].name.hash(&mut hasher);
+                regions.name(self.of[place as usize]).hash(&mut hasher);
             }
             place = part.parent;
         }

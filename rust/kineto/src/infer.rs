@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use whywait_devices::Kind;
+
 use crate::info::ProcessGroup;
-use crate::kinds::Kind;
-use crate::members::Group;
-use crate::rank::Rank;
+use crate::rank::Traced;
 
 /// Partitions of the ranks that are tried.
 const MOST_PARTITIONS: usize = 1000;
@@ -21,11 +21,11 @@ type Signature = (u64, Kind, u64);
 type Uses = BTreeMap<usize, BTreeMap<Option<i64>, u32>>;
 
 /// Gives members their groups where that is certain enough.
-pub(crate) fn groups(ranks: &mut [Rank]) {
+pub(crate) fn groups(traced: &mut [Traced]) {
     let mut known: BTreeMap<Vec<u32>, ProcessGroup> = BTreeMap::new();
     let mut all: BTreeMap<Signature, Uses> = BTreeMap::new();
-    for (place, rank) in ranks.iter().enumerate() {
-        for group in &rank.info.groups {
+    for (place, Traced { rank, info, .. }) in traced.iter().enumerate() {
+        for group in &info.groups {
             known.entry(group.ranks.clone()).or_insert_with(|| group.clone());
         }
         for (number, member) in (0..).zip(&rank.members) {
@@ -38,19 +38,20 @@ pub(crate) fn groups(ranks: &mut [Rank]) {
     if all.is_empty() {
         return;
     }
-    let places: BTreeMap<u32, usize> = ranks.iter().enumerate().map(|(place, rank)| (rank.number, place)).collect();
+    let places: BTreeMap<u32, usize> =
+        traced.iter().enumerate().map(|(place, traced)| (traced.rank.number, place)).collect();
     let groups: Vec<(&ProcessGroup, Vec<usize>)> = known
         .values()
         .map(|group| (group, group.ranks.iter().filter_map(|rank| places.get(rank).copied()).collect()))
         .collect();
     for uses in all.values() {
-        let chosen = choose(ranks, uses, &groups);
+        let chosen = choose(traced, uses, &groups);
         for (place, members) in uses {
             let own = chosen.iter().flatten().find(|group| groups[**group].1.contains(place));
             for member in members.values() {
-                let member = &mut ranks[*place].members[*member as usize];
+                let member = &mut traced[*place].rank.members[*member as usize];
                 match own {
-                    Some(own) => member.group = Some(Group::listed(groups[*own].0)),
+                    Some(own) => member.group = Some(groups[*own].0.group()),
                     None => member.is_ambiguous = true,
                 }
             }
@@ -59,12 +60,12 @@ pub(crate) fn groups(ranks: &mut [Rank]) {
 }
 
 /// The groups that the uses of a signature are divided into, if that is clear.
-fn choose(ranks: &[Rank], uses: &Uses, groups: &[(&ProcessGroup, Vec<usize>)]) -> Option<Vec<usize>> {
+fn choose(traced: &[Traced], uses: &Uses, groups: &[(&ProcessGroup, Vec<usize>)]) -> Option<Vec<usize>> {
     let mut partitions = Vec::new();
     divide(&uses.keys().copied().collect(), groups, &mut Vec::new(), &mut partitions);
     let mut fits: Vec<(i128, &Vec<usize>)> = partitions
         .iter()
-        .filter_map(|partition| Some((distance(ranks, uses, groups, partition)?, partition)))
+        .filter_map(|partition| Some((distance(traced, uses, groups, partition)?, partition)))
         .collect();
     fits.sort();
     match fits.as_slice() {
@@ -97,16 +98,21 @@ fn divide(
 }
 
 /// How far the ends of the members of operations are apart, ns; nothing if members of one do not overlap.
-fn distance(ranks: &[Rank], uses: &Uses, groups: &[(&ProcessGroup, Vec<usize>)], partition: &[usize]) -> Option<i128> {
+fn distance(
+    traced: &[Traced],
+    uses: &Uses,
+    groups: &[(&ProcessGroup, Vec<usize>)],
+    partition: &[usize],
+) -> Option<i128> {
     let mut sum = 0;
     for group in partition {
         let places = &groups[*group].1;
         let (first, rest) = places.split_first()?;
         for (step, member) in &uses[first] {
-            let one = &ranks[*first].members[*member as usize];
+            let one = &traced[*first].rank.members[*member as usize];
             for place in rest {
                 let Some(other) = uses[place].get(step) else { continue };
-                let other = &ranks[*place].members[*other as usize];
+                let other = &traced[*place].rank.members[*other as usize];
                 if one.begin > other.end || other.begin > one.end {
                     return None;
                 }

@@ -1,5 +1,7 @@
 //! What a file says of its rank, besides events.
 
+use whywait_devices::{Device, Group};
+
 use crate::json::Value;
 use crate::numbers::signed;
 
@@ -11,6 +13,14 @@ pub(crate) struct ProcessGroup {
     pub(crate) ranks: Vec<u32>,
 }
 
+impl ProcessGroup {
+    /// As operations name it.
+    pub(crate) fn group(&self) -> Group {
+        let Self { name, description, ranks } = self.clone();
+        Group { name, description, ranks: Some(ranks), size: None }
+    }
+}
+
 /// What a file says of its rank.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Info {
@@ -20,8 +30,7 @@ pub(crate) struct Info {
     pub(crate) world_size: Option<u32>,
     pub(crate) backend: Option<String>,
     pub(crate) host: Option<String>,
-    /// Number and name of each device.
-    pub(crate) devices: Vec<(i64, String)>,
+    pub(crate) devices: Vec<Device>,
     pub(crate) groups: Vec<ProcessGroup>,
     /// Nanoseconds to which times are relative.
     pub(crate) base: i64,
@@ -95,10 +104,10 @@ impl Info {
     }
 }
 
-fn devices(list: &Value) -> Vec<(i64, String)> {
+fn devices(list: &Value) -> Vec<Device> {
     let device = |value: Value| {
         let name = value.get("name").and_then(Value::text).unwrap_or_default().to_owned();
-        Some((value.get("id")?.number()?, name))
+        Some(Device { number: value.get("id")?.number()?, name, identity: None })
     };
     list.list().into_iter().filter_map(device).collect()
 }

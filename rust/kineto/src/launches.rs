@@ -1,10 +1,9 @@
 //! Which call launched each work, and from where.
 
 use rustc_hash::FxHashMap;
+use whywait_devices::{Contexts, Kind, NONE};
 
-use crate::columns::{Category, NONE, Record};
-use crate::contexts::Contexts;
-use crate::kinds::Kind;
+use crate::columns::{Category, Record};
 use crate::names::{Meaning, Names};
 use crate::thread::Host;
 

@@ -3,77 +3,16 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use whywait_devices::{Flow, Group, Kind, Member, NONE, Part};
 
-use crate::columns::{Described, NONE, Record, Task, Work};
-use crate::info::{Info, ProcessGroup};
+use crate::columns::{Described, Record, Task, Work};
+use crate::elements::element_size;
+use crate::info::Info;
 use crate::json::ranks;
-use crate::kinds::{Flow, Kind, element_size};
 use crate::launches::Launch;
 use crate::names::Names;
 use crate::options::Options;
 use crate::steps::Steps;
-
-/// One rank's part in an operation.
-#[derive(Debug, Clone)]
-pub(crate) struct Member {
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
-    /// When it was launched, else when it began: the order of the program.
-    pub(crate) order: i64,
-    pub(crate) kind: Kind,
-    /// The step in which it was issued, if that is recorded.
-    pub(crate) step: Option<i64>,
-    pub(crate) group: Option<Group>,
-    pub(crate) sequence: Option<u64>,
-    pub(crate) comms: Option<u64>,
-    /// Rank of the root in the world.
-    pub(crate) root: Option<u32>,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    /// Elements, to compare members where only their order is known; 0 if unknown.
-    pub(crate) elements: u64,
-    /// Messages that it consists of.
-    pub(crate) messages: Vec<Part>,
-    /// What it is recognized by if a thread of the host issued it, to complete later, and no kernel carries it out.
-    pub(crate) host: Option<HostPart>,
-    /// Whether its group is none of the known ones for certain.
-    pub(crate) is_ambiguous: bool,
-}
-
-/// An operation of a library for CPUs as it is recognized on all ranks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HostPart {
-    /// Its call path, and how many alike came before it in the step.
-    pub(crate) signature: u64,
-}
-
-/// A message as one side describes it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
-    pub(crate) is_send: bool,
-    /// Rank of the other side in the world.
-    pub(crate) peer: Option<u32>,
-    pub(crate) sequence: Option<u64>,
-    pub(crate) bytes: u64,
-}
-
-/// A process group as one rank names it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Group {
-    pub(crate) name: String,
-    pub(crate) description: String,
-    /// Ranks in the world, if they are known.
-    pub(crate) ranks: Option<Vec<u32>>,
-    pub(crate) size: Option<u64>,
-}
-
-impl Group {
-    /// A group as ranks list it.
-    pub(crate) fn listed(group: &ProcessGroup) -> Self {
-        let ProcessGroup { name, description, ranks } = group.clone();
-        Self { name, description, ranks: Some(ranks), size: None }
-    }
-}
 
 /// What describes work and its launches while a rank is built.
 pub(crate) struct Material<'a> {
@@ -144,45 +83,7 @@ pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
         of_work[work as usize] = members.len() as u32;
         members.push(finder.member(own, by_name, described, &parts));
     }
-    keep_order(works, &of_work, &mut members);
-    groups_by_stream(works, &of_work, &mut members);
     (members, of_work)
-}
-
-/// A stream runs its work in the order of launches. So what comes before another on its stream was launched before, also if
-/// its launch is not recorded: hosts run ahead of their devices, and the first launches are before the window.
-fn keep_order(works: &[Work], of_work: &[u32], members: &mut [Member]) {
-    let mut next: Option<(u32, i64)> = None;
-    for (work, member) in works.iter().zip(of_work).rev() {
-        let Some(member) = members.get_mut(*member as usize) else { continue };
-        if let Some((stream, order)) = next
-            && stream == work.stream
-        {
-            member.order = member.order.min(order);
-        }
-        next = Some((work.stream, member.order));
-    }
-}
-
-/// A group has a stream of its own on each device. So a kernel whose group is not recorded, as its launch is before the window,
-/// is of the only group of its stream.
-fn groups_by_stream(works: &[Work], of_work: &[u32], members: &mut [Member]) {
-    let numbers = |of: &[u32]| of.iter().copied().filter(|member| *member != NONE).collect::<Vec<u32>>();
-    let mut from = 0;
-    for works in works.chunk_by(|a, b| a.stream == b.stream) {
-        let own = numbers(&of_work[from..from + works.len()]);
-        from += works.len();
-        let mut known = own.iter().filter_map(|member| members[*member as usize].group.clone());
-        let Some(only) = known.next() else { continue };
-        if known.all(|group| group == only) {
-            for member in own {
-                let member = &mut members[member as usize];
-                if !member.kind.is_message() {
-                    member.group.get_or_insert_with(|| only.clone());
-                }
-            }
-        }
-    }
 }
 
 /// Which works communicate, and the kind that their names tell.

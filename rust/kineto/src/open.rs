@@ -3,27 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use whywait_devices::{DeviceRecording, Facts, RANK_PATTERNS, RankFacts, Source, file_name, in_parallel, numbers};
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
 use crate::columns::Columns;
 use crate::cycles::{self, File};
 use crate::detect::{Found, find, open as open_file};
 use crate::error::{Error, Result};
-use crate::facts::{Facts, RankFacts};
-use crate::files::{file_name, in_parallel};
-use crate::numbering::{host, numbers};
+use crate::infer;
+use crate::numbering::host;
 use crate::options::Options;
-use crate::rank::Rank;
-use crate::recording::KinetoRecording;
+use crate::rank::Traced;
 use crate::scan::scan;
 use crate::survey::preselect;
-use crate::thread::Detail;
 
 /// More unreadable events than this, and than one of a hundred, and a file is too damaged to be read.
 const MOST_UNREADABLE: u64 = 10;
 
 /// Opens the traces of a run: files, or directories with files.
-pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
+pub fn open(paths: &[PathBuf], options: &Options) -> Result<DeviceRecording> {
     let mut found = Found::default();
     for path in paths {
         let more = find(path)?;
@@ -72,20 +70,24 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<KinetoRecording> {
         place += 1;
         chosen.files.contains(&(place - 1))
     });
-    ranks.sort_by_key(|rank| rank.number);
-    for rank in &ranks {
+    ranks.sort_by_key(|rank| rank.rank.number);
+    for rank in &mut ranks {
         note(rank, &mut oddities);
+        (rank.rank.host, rank.rank.devices) = (rank.info.host.clone(), std::mem::take(&mut rank.info.devices));
     }
     for (file, why) in &left_out {
         oddities.push(oddity(OddityKind::Missing, Path::new(file), 0, format!("the file is left out: {why}")));
     }
     let facts = facts(&ranks, &chosen, left_out);
     let (path, name) = identity(&found.traces, &first);
-    Ok(KinetoRecording::new(path, name, ranks, facts, oddities))
+    let source = Source { path, name, creator: "PyTorch profiler", tool: "KINETO" };
+    infer::groups(&mut ranks);
+    let ranks = ranks.into_iter().map(|traced| traced.rank).collect();
+    Ok(DeviceRecording::new(source, ranks, facts, oddities))
 }
 
 /// Reads a file.
-fn read(path: &Path, options: &Options) -> Result<Rank> {
+fn read(path: &Path, options: &Options) -> Result<Traced> {
     let mut columns = Columns::new(options);
     let summary = open_file(path).and_then(|input| scan(input, &mut columns)).map_err(Error::io(path))?;
     if summary.unreadable > MOST_UNREADABLE && summary.unreadable * 100 > summary.events {
@@ -97,7 +99,7 @@ fn read(path: &Path, options: &Options) -> Result<Rank> {
         );
         return Err(Error::Damaged { path: path.to_owned(), why });
     }
-    Ok(Rank::new(path, columns, summary, options))
+    Ok(Traced::new(path, columns, summary, options))
 }
 
 /// The directory of a run, and its name.
@@ -109,11 +111,11 @@ fn identity(files: &[PathBuf], given: &Path) -> (PathBuf, String) {
 }
 
 /// Gives each file its rank and its node.
-fn number(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
+fn number(ranks: &mut [Traced], oddities: &mut Vec<Oddity>) {
     let paths: Vec<PathBuf> = ranks.iter().map(|rank| rank.path.clone()).collect();
     let said: Vec<Option<u32>> = ranks.iter().map(|rank| rank.info.rank).collect();
-    for (rank, (number, is_guess)) in ranks.iter_mut().zip(numbers(&paths, &said)) {
-        rank.number = number;
+    for (rank, (number, is_guess)) in ranks.iter_mut().zip(numbers(&paths, &said, RANK_PATTERNS)) {
+        rank.rank.number = number;
         if is_guess {
             let text = format!("no rank is known of this file: {number} is a guess by the order of names");
             oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text));
@@ -125,19 +127,20 @@ fn number(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
 }
 
 /// Takes from the other files what one does not say: the time to which its times are relative, and the node if all are on one.
-fn complete(ranks: &mut [Rank], oddities: &mut Vec<Oddity>) {
+fn complete(ranks: &mut [Traced], oddities: &mut Vec<Oddity>) {
     let mut bases: Vec<i64> = ranks.iter().filter(|rank| rank.info.has_base).map(|rank| rank.info.base).collect();
     bases.sort_unstable();
     let base = bases.chunk_by(|a, b| a == b).max_by_key(|same| same.len()).map(|same| same[0]);
-    let windows: Vec<(i64, i64)> = ranks.iter().filter(|rank| rank.info.has_base).map(|rank| rank.window).collect();
+    let windows: Vec<(i64, i64)> =
+        ranks.iter().filter(|rank| rank.info.has_base).map(|rank| rank.rank.window).collect();
     let is_among = |(begin, end): (i64, i64)| windows.iter().any(|window| begin <= window.1 && window.0 <= end);
     let hosts: BTreeSet<String> = ranks.iter().filter_map(|rank| rank.info.host.clone()).collect();
     for rank in ranks {
         if rank.info.host.is_none() && hosts.len() == 1 {
             rank.info.host = hosts.first().cloned();
         }
-        let Some(base) = base.filter(|_| !rank.info.has_base && !is_among(rank.window)) else { continue };
-        let moved = (rank.window.0.saturating_add(base), rank.window.1.saturating_add(base));
+        let Some(base) = base.filter(|_| !rank.info.has_base && !is_among(rank.rank.window)) else { continue };
+        let moved = (rank.rank.window.0.saturating_add(base), rank.rank.window.1.saturating_add(base));
         if is_among(moved) {
             rank.shift(base);
             let text = "its times are relative, and the file does not say to what: to the same as those of the others, it seems";
@@ -151,7 +154,7 @@ fn oddity(kind: OddityKind, path: &Path, offset: u64, text: String) -> Oddity {
 }
 
 /// Notes what was odd in a file.
-fn note(rank: &Rank, oddities: &mut Vec<Oddity>) {
+fn note(rank: &Traced, oddities: &mut Vec<Oddity>) {
     let odd = &rank.odd;
     let summary = &odd.summary;
     let mut add = |kind, offset, text| oddities.push(oddity(kind, &rank.path, offset, text));
@@ -187,8 +190,8 @@ fn note(rank: &Rank, oddities: &mut Vec<Oddity>) {
     );
 }
 
-fn facts(ranks: &[Rank], chosen: &cycles::Chosen, left_out: Vec<(String, String)>) -> Facts {
-    let highest = ranks.iter().map(|rank| rank.number + 1).max().unwrap_or(0);
+fn facts(ranks: &[Traced], chosen: &cycles::Chosen, left_out: Vec<(String, String)>) -> Facts {
+    let highest = ranks.iter().map(|rank| rank.rank.number + 1).max().unwrap_or(0);
     let said = ranks.iter().filter_map(|rank| rank.info.world_size).max().unwrap_or(0);
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (name, version) in ranks.iter().flat_map(|rank| &rank.info.versions) {
@@ -201,13 +204,19 @@ fn facts(ranks: &[Rank], chosen: &cycles::Chosen, left_out: Vec<(String, String)
             recorded.push(what);
         }
     }
-    if ranks.iter().any(|rank| !rank.syncs.is_empty()) {
+    if ranks.iter().any(|rank| !rank.rank.syncs.is_empty()) {
         recorded.push("synchronizations");
     }
+    let of_rank = |traced: &Traced| RankFacts {
+        file: file_name(&traced.path),
+        events: traced.odd.summary.events,
+        unlaunched: traced.odd.unlaunched,
+        ..traced.rank.facts()
+    };
     let known: Vec<RankFacts> = ranks.iter().map(of_rank).collect();
     Facts {
         world_size: highest.max(said),
-        steps: shared_steps(&known),
+        steps: Facts::shared_steps(&known),
         ranks: known,
         groups: Vec::new(),
         versions: versions.into_iter().map(|(name, versions)| (name, joined(versions))).collect(),
@@ -215,32 +224,5 @@ fn facts(ranks: &[Rank], chosen: &cycles::Chosen, left_out: Vec<(String, String)
         cycles: chosen.cycles,
         cycle: chosen.cycle,
         left_out,
-    }
-}
-
-/// The steps that all ranks have.
-fn shared_steps(ranks: &[RankFacts]) -> Vec<i64> {
-    let Some((first, rest)) = ranks.split_first() else { return Vec::new() };
-    let is_shared = |step: &i64| rest.iter().all(|rank| rank.steps.binary_search(step).is_ok());
-    first.steps.iter().copied().filter(is_shared).collect()
-}
-
-fn of_rank(rank: &Rank) -> RankFacts {
-    let steps = rank.threads.iter().flat_map(|thread| &thread.visits).filter_map(|visit| match visit.detail {
-        Detail::Step(number) => Some(number),
-        _ => None,
-    });
-    let mut steps: Vec<i64> = steps.collect();
-    steps.sort_unstable();
-    steps.dedup();
-    RankFacts {
-        rank: rank.number,
-        file: file_name(&rank.path),
-        host: rank.info.host.clone(),
-        window: rank.window,
-        steps,
-        events: rank.odd.summary.events,
-        unlaunched: rank.odd.unlaunched,
-        works: rank.works.len() as u64,
     }
 }

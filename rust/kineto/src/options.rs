@@ -1,8 +1,7 @@
 //! How traces are read.
 
 use regex_lite::Regex;
-
-use crate::kinds::Kind;
+use whywait_devices::Kind;
 
 /// What is on call paths of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

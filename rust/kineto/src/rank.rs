@@ -3,31 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
+use whywait_devices::{Awaits, Contexts, Detail, NONE, Rank, Stream, Thread, Work as PlacedWork, nest};
 
 use crate::backward::forward;
-use crate::columns::{Category, Columns, Counts, Memory, NONE, Span, Sync, Work};
-use crate::contexts::Contexts;
+use crate::columns::{Category, Columns, Counts, Span, Sync, Work};
 use crate::gloo;
 use crate::info::Info;
 use crate::launches::Launcher;
-use crate::members::{self, Material, Member};
+use crate::members::{self, Material};
 use crate::names::Meaning;
-use crate::nesting::{keep, nest};
+use crate::nesting::keep;
 use crate::numbers::{EARLIEST_TIME, LARGEST_TIME};
 use crate::options::Options;
-use crate::regions::{Region, Regions, Vendor};
+use crate::regions::{Regions, Vendor};
 use crate::scan::Summary;
 use crate::steps::Steps;
-use crate::thread::{Detail, Host, Thread};
+use crate::thread::Host;
 use crate::window::{leave_out, shift, window};
-
-/// A stream, and which works are its own.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    pub(crate) device: i64,
-    pub(crate) number: i64,
-    pub(crate) works: std::ops::Range<usize>,
-}
 
 /// What was odd, with numbers.
 #[derive(Debug, Clone, Default)]
@@ -42,50 +34,16 @@ pub(crate) struct Odd {
     pub(crate) summary: Summary,
 }
 
-/// One rank.
+/// One rank as its file has it.
 #[derive(Debug)]
-pub(crate) struct Rank {
+pub(crate) struct Traced {
     pub(crate) path: PathBuf,
-    pub(crate) number: u32,
     pub(crate) info: Info,
-    /// When the profiler began and ended.
-    pub(crate) window: (i64, i64),
-    pub(crate) regions: Vec<Region>,
-    /// Call paths from which something was launched: parent and region.
-    pub(crate) contexts: Vec<(u32, u32)>,
-    /// The first thread of the process comes first.
-    pub(crate) threads: Vec<Thread>,
-    pub(crate) streams: Vec<Stream>,
-    /// By stream and begin.
-    pub(crate) works: Vec<PlacedWork>,
-    /// Memory in use, in order of time.
-    pub(crate) memory: Vec<Memory>,
-    /// What synchronizations wait for, by their calls.
-    pub(crate) syncs: FxHashMap<u64, Awaits>,
-    pub(crate) members: Vec<Member>,
+    pub(crate) rank: Rank,
     pub(crate) odd: Odd,
 }
 
-/// The stream and the event that a call names.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Awaits {
-    pub(crate) stream: Option<(i64, i64)>,
-    pub(crate) event: Option<u64>,
-}
-
-/// Work as it is emitted.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PlacedWork {
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
-    pub(crate) correlation: Option<u64>,
-    pub(crate) region: u32,
-    pub(crate) context: u32,
-    /// Its part in communication, in `members`.
-    pub(crate) member: u32,
-}
-
-impl Rank {
+impl Traced {
     /// A rank of what its file holds.
     pub(crate) fn new(path: &Path, mut columns: Columns, summary: Summary, options: &Options) -> Self {
         let info = Info::read(&columns.metadata);
@@ -219,11 +177,9 @@ impl Rank {
             of_streams.push(Stream { device, number, works: from..from + group.len() });
             from += group.len();
         }
-        Self {
-            path: path.to_owned(),
-            number: 0,
+        let mut rank = Rank {
             window,
-            regions: regions.list,
+            regions: regions.finish(),
             contexts: contexts.list,
             threads,
             streams: of_streams,
@@ -231,34 +187,36 @@ impl Rank {
             memory,
             syncs: awaits(&syncs),
             members,
-            odd,
-            info,
-        }
+            has_several_groups: info.groups.len() > 1,
+            ..Rank::default()
+        };
+        rank.follow_streams();
+        Self { path: path.to_owned(), info, rank, odd }
     }
 }
 
-impl Rank {
+impl Traced {
     /// Moves all times.
     pub(crate) fn shift(&mut self, by: i64) {
         let at = |time: &mut i64| *time = time.saturating_add(by).clamp(EARLIEST_TIME, LARGEST_TIME);
-        for visit in self.threads.iter_mut().flat_map(|thread| &mut thread.visits) {
+        for visit in self.rank.threads.iter_mut().flat_map(|thread| &mut thread.visits) {
             at(&mut visit.begin);
             at(&mut visit.end);
         }
-        for work in &mut self.works {
+        for work in &mut self.rank.works {
             at(&mut work.begin);
             at(&mut work.end);
         }
-        for member in &mut self.members {
+        for member in &mut self.rank.members {
             at(&mut member.begin);
             at(&mut member.end);
             at(&mut member.order);
         }
-        for sample in &mut self.memory {
+        for sample in &mut self.rank.memory {
             at(&mut sample.time);
         }
-        at(&mut self.window.0);
-        at(&mut self.window.1);
+        at(&mut self.rank.window.0);
+        at(&mut self.rank.window.1);
     }
 }
 
@@ -266,7 +224,7 @@ fn vendor(columns: &Columns, info: &Info) -> Vendor {
     let mut calls = columns.spans.iter().filter(|span| matches!(span.category, Category::Call | Category::DriverCall));
     let is_amd = match calls.next() {
         Some(call) => columns.names.get(call.name).starts_with("hip"),
-        None => info.devices.iter().any(|(_, name)| name.contains("AMD") || name.contains("Instinct")),
+        None => info.devices.iter().any(|device| device.name.contains("AMD") || device.name.contains("Instinct")),
     };
     if is_amd { Vendor::Amd } else { Vendor::Nvidia }
 }

@@ -1,21 +1,12 @@
 //! The regions of one file: distinct names with what they are.
 
 use rustc_hash::FxHashMap;
+use whywait_devices::{Copy, Kind, Region};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
 use crate::columns::{Category, Task};
-use crate::kinds::Kind;
 use crate::names::{Meaning, Names, short_kernel, without_addresses, without_instance};
 use crate::options::Paths;
-
-/// What is defined of a region.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Region {
-    pub(crate) name: String,
-    pub(crate) paradigm: Paradigm,
-    pub(crate) role: RegionRole,
-    pub(crate) flags: RegionFlag,
-}
 
 /// Whose devices a process has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,26 +39,30 @@ enum Use {
 pub(crate) struct Regions {
     paths: Paths,
     vendor: Vendor,
-    pub(crate) list: Vec<Region>,
-    by_region: FxHashMap<Region, u32>,
+    all: whywait_devices::Regions,
     by_name: FxHashMap<(Use, u32), u32>,
 }
 
 impl Regions {
     pub(crate) fn new(paths: Paths, vendor: Vendor) -> Self {
-        Self { paths, vendor, list: Vec::new(), by_region: FxHashMap::default(), by_name: FxHashMap::default() }
+        Self { paths, vendor, all: whywait_devices::Regions::default(), by_name: FxHashMap::default() }
     }
 
-    pub(crate) fn add(&mut self, region: Region) -> u32 {
-        let next = self.list.len() as u32;
-        *self.by_region.entry(region).or_insert_with_key(|region| {
-            self.list.push(region.clone());
-            next
-        })
+    pub(crate) fn name(&self, region: u32) -> &str {
+        &self.all.list[region as usize].name
+    }
+
+    /// All of them, by number.
+    pub(crate) fn finish(self) -> Vec<Region> {
+        self.all.list
+    }
+
+    fn add(&mut self, region: Region) -> u32 {
+        self.all.add(region)
     }
 
     fn user(&mut self, name: String) -> u32 {
-        self.add(Region { name, paradigm: Paradigm::USER, role: RegionRole::FUNCTION, flags: RegionFlag::NONE })
+        self.add(Region::user(name))
     }
 
     /// What wraps the operators of the backward pass.
@@ -78,13 +73,12 @@ impl Regions {
     /// The wait for an operation of a library for CPUs.
     pub(crate) fn wait(&mut self, kind: Kind) -> u32 {
         let name = format!("wait ({})", kind.name().replace('_', ""));
-        self.add(Region { name, paradigm: Paradigm::MPI, role: kind.role(), flags: RegionFlag::NONE })
+        self.add(Region::new(name, Paradigm::MPI, kind.role()))
     }
 
     /// The call that issues an operation of a library for CPUs.
     pub(crate) fn issue(&mut self, name: &str, kind: Kind) -> u32 {
-        let (name, paradigm) = (name.to_owned(), Paradigm::MPI);
-        self.add(Region { name, paradigm, role: kind.role(), flags: RegionFlag::NONE })
+        self.add(Region::new(name.to_owned(), Paradigm::MPI, kind.role()))
     }
 
     fn cached(&mut self, key: (Use, u32), make: impl FnOnce(&mut Self) -> u32) -> u32 {
@@ -106,7 +100,7 @@ impl Regions {
                     "INVALID" => "cudaLaunchKernelExC".to_owned(),
                     name => without_addresses(name),
                 };
-                regions.add(Region { name, paradigm, role: RegionRole::FUNCTION, flags: RegionFlag::NONE })
+                regions.add(Region::new(name, paradigm, RegionRole::FUNCTION))
             });
         }
         let meaning = names.meaning(name);
@@ -133,21 +127,18 @@ impl Regions {
     /// The region of work on a stream.
     pub(crate) fn of_work(&mut self, names: &Names, name: u32, task: Task, kind: Option<Kind>) -> u32 {
         let paradigm = self.vendor.paradigm();
-        let flags = RegionFlag::NONE;
         match task {
             Task::Kernel => self.cached((Use::Kernel(kind), name), |regions| {
                 let text = names.get(name);
                 let name = if regions.paths == Paths::All { text.to_owned() } else { short_kernel(text) };
                 let role = kind.map_or(RegionRole::KERNEL, Kind::role);
-                regions.add(Region { name: without_addresses(&name), paradigm, role, flags })
+                regions.add(Region::new(without_addresses(&name), paradigm, role))
             }),
             Task::Copy => self.cached((Use::Copy, name), |regions| {
-                let name = direction(names.get(name)).to_owned();
-                regions.add(Region { name, paradigm, role: RegionRole::DATA_TRANSFER, flags })
+                let name = direction(names.get(name)).name().to_owned();
+                regions.add(Region::new(name, paradigm, RegionRole::DATA_TRANSFER))
             }),
-            Task::Memset => {
-                self.add(Region { name: "Memset".to_owned(), paradigm, role: RegionRole::DATA_TRANSFER, flags })
-            }
+            Task::Memset => self.add(Region::new("Memset".to_owned(), paradigm, RegionRole::DATA_TRANSFER)),
         }
     }
 }
@@ -158,16 +149,16 @@ const LOADING: &str = "enumerate(DataLoader)#";
 /// What precedes the name of an operator of the backward pass where the engine runs it.
 pub(crate) const EVALUATED: &str = "autograd::engine::evaluate_function: ";
 
-/// The direction of a copy, in the words of all other formats.
-fn direction(name: &str) -> &'static str {
+/// The direction of a copy, by its name.
+fn direction(name: &str) -> Copy {
     let has = |parts: [&str; 2]| parts.iter().any(|part| name.contains(part));
     if has(["DtoH", "DeviceToHost"]) || has(["HtoH", "HostToHost"]) {
-        "copy to host"
+        Copy::ToHost
     } else if has(["HtoD", "HostToDevice"]) {
-        "copy to device"
+        Copy::ToDevice
     } else if has(["PtoP", "PeerToPeer"]) {
-        "copy between devices"
+        Copy::Between
     } else {
-        "copy on device"
+        Copy::Within
     }
 }

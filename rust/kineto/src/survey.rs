@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use whywait_devices::{RANK_PATTERNS, by_name, file_name, in_parallel, numbers};
+
 use crate::cycles::{self, Chosen, File};
 use crate::detect::open;
 use crate::error::{Error, Result};
-use crate::files::{file_name, in_parallel};
 use crate::info::Info;
-use crate::numbering::{by_name, host, numbers};
+use crate::numbering::host;
 use crate::numbers::nanoseconds;
 use crate::scan::{Field, Fields, Sink, scan};
 
@@ -29,7 +30,7 @@ pub(crate) fn preselect(files: &[PathBuf], cycle: Option<usize>) -> Result<Optio
     let times = in_parallel(files, Times::read)?;
     let infos: Vec<Info> = times.iter().map(|times| Info::read(&times.metadata)).collect();
     let said: Vec<Option<u32>> = infos.iter().map(|info| info.rank).collect();
-    let numbered = numbers(files, &said);
+    let numbered = numbers(files, &said, RANK_PATTERNS);
     let known: Vec<File> = times
         .iter()
         .zip(&infos)
@@ -63,7 +64,7 @@ fn has_repeated_ranks(files: &[PathBuf]) -> bool {
     if let Some(processes) = processes {
         return processes.len() < files.len();
     }
-    let ranks = by_name(files, &vec![None; files.len()]);
+    let ranks = by_name(files, &vec![None; files.len()], RANK_PATTERNS);
     ranks.is_some_and(|ranks| ranks.iter().collect::<BTreeSet<_>>().len() < files.len())
 }
 

@@ -1,50 +1,11 @@
 //! Threads of the host: what is on call paths, when, and what is recorded with it.
 
 use rustc_hash::FxHashMap;
+use whywait_devices::{Detail, Placed, Visit};
 
 use crate::backward::Forward;
 use crate::columns::{Category, Span};
 use crate::names::{Meaning, Names};
-use crate::nesting::Placed;
-
-/// A call, operator, frame or annotation on a call path.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Visit {
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
-    pub(crate) region: u32,
-    pub(crate) detail: Detail,
-}
-
-/// What is recorded where a visit begins.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Detail {
-    None,
-    /// The number that a call and what it launches have in common.
-    Correlation(u64),
-    /// The number of a step.
-    Step(i64),
-    /// The operation that a call issues, in `members`.
-    Operation(u32),
-    /// The operation that is awaited.
-    Wait(u32),
-}
-
-/// A thread of the host.
-#[derive(Debug)]
-pub(crate) struct Thread {
-    pub(crate) id: i64,
-    pub(crate) name: String,
-    pub(crate) visits: Vec<Visit>,
-    pub(crate) has_steps: bool,
-}
-
-impl Thread {
-    /// The only thread of a process that recorded no host.
-    pub(crate) fn empty() -> Self {
-        Self { id: 0, name: "host (not recorded)".to_owned(), visits: Vec::new(), has_steps: false }
-    }
-}
 
 /// A thread while its visits and launches are found.
 pub(crate) struct Host<'a> {

@@ -36,6 +36,7 @@ mod sampling;
 mod schema;
 mod tables;
 mod timeline;
+mod traced;
 mod waits;
 mod whatif;
 mod workloads;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::ids::ProcessId;
 use whywait_core::trace::DefinitionIndex;
-use whywait_kineto::KinetoRecording;
+use whywait_devices::DeviceRecording;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Definitions, Event, Recording};
 use whywait_paraver::ParaverRecording;
@@ -22,6 +22,7 @@ use crate::kineto;
 use crate::paraver;
 use crate::recording;
 use crate::records::{Columns, EventTable};
+use crate::traced;
 
 /// A run whose definitions have been read.
 #[pyclass(frozen, weakref, module = "whywait._native")]
@@ -30,7 +31,7 @@ pub(crate) struct Run {
     /// The archive that it was read from, if any.
     archive: Option<Arc<Archive>>,
     /// The traces of PyTorch's profiler that it was read from, if any.
-    traces: Option<Arc<KinetoRecording>>,
+    traces: Option<Arc<DeviceRecording>>,
     /// The trace of Paraver that it was read from, if any.
     paraver: Option<Arc<ParaverRecording>>,
     /// Whether it is read in another way than its path alone says.
@@ -140,7 +141,7 @@ impl Run {
 
     /// What is known of the traces of PyTorch's profiler besides events; `None` if it is read from others.
     fn traces<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.traces.as_ref().map(|traces| kineto::facts(py, traces.facts())).transpose()
+        self.traces.as_ref().map(|traces| traced::facts(py, traces.facts())).transpose()
     }
 
     /// What is known of the trace of Paraver besides events; `None` if it is read from another.

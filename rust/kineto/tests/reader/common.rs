@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use whywait_kineto::{KinetoRecording, Options, open};
+use whywait_devices::DeviceRecording;
+use whywait_kineto::{Options, open};
 use whywait_otf2::enums::{CollectiveOp, LocationType};
 use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
@@ -50,7 +51,7 @@ pub(crate) struct Message {
 
 /// What is recorded on all locations.
 pub(crate) struct Trace {
-    pub(crate) recording: KinetoRecording,
+    pub(crate) recording: DeviceRecording,
     pub(crate) instances: Vec<Instance>,
     pub(crate) messages: Vec<Message>,
 }
@@ -138,7 +139,7 @@ impl Trace {
         Self::of(open(paths, &Options::default()).expect("the traces can be read"))
     }
 
-    pub(crate) fn of(recording: KinetoRecording) -> Self {
+    pub(crate) fn of(recording: DeviceRecording) -> Self {
         let facts = recording.facts();
         let ranks: Vec<u32> = facts.ranks.iter().map(|rank| rank.rank).collect();
         let mut members: BTreeMap<(u32, usize), Vec<(u32, Part)>> = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::common::{Instance, Trace, cases, right};
-use whywait_kineto::Method;
+use whywait_devices::Method;
 
 /// The waits of each rank, as section 8 defines them, from the records alone.
 pub(crate) fn waits(trace: &Trace) -> Vec<(String, u32, i64)> {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use whywait_kineto::{Error, KinetoRecording, Options, Paths, WINDOW_BEGIN, WINDOW_END, open};
+use whywait_devices::{DeviceRecording, WINDOW_BEGIN, WINDOW_END};
+use whywait_kineto::{Error, Options, Paths, open};
 use whywait_otf2::enums::{LocationType, RegionFlag, Type};
 use whywait_otf2::{Attributes, Event, EventSink, Recording};
 
@@ -23,7 +24,7 @@ impl Directory {
         std::fs::write(self.0.join(file), text).unwrap();
     }
 
-    fn open(&self, options: &Options) -> KinetoRecording {
+    fn open(&self, options: &Options) -> DeviceRecording {
         open(std::slice::from_ref(&self.0), options).unwrap()
     }
 }
@@ -54,7 +55,7 @@ fn kernel(name: &str, (begin, end): (u32, u32), stream: u32, correlation: u32) -
 
 /// Lines of what happens on the locations of one type, by depth, with attributes and parameters.
 struct Printer<'a> {
-    recording: &'a KinetoRecording,
+    recording: &'a DeviceRecording,
     text: String,
     depth: usize,
     attributes: String,
@@ -108,7 +109,7 @@ impl EventSink for Printer<'_> {
     }
 }
 
-fn printed(recording: &KinetoRecording, kind: LocationType) -> String {
+fn printed(recording: &DeviceRecording, kind: LocationType) -> String {
     let mut printer = Printer { recording, text: String::new(), depth: 0, attributes: String::new() };
     for location in recording.definitions().locations.iter().filter(|location| location.location_type == kind) {
         let _ = recording.events(location.id).unwrap().read(&mut Vec::new(), &mut printer).unwrap();
@@ -324,7 +325,7 @@ fn a_file_may_be_of_several_compressed_parts() {
     let parts = directory.open(&Options::default());
     assert_eq!(parts.oddities(), []);
     assert_eq!(whole.facts().groups, parts.facts().groups);
-    let events = |recording: &KinetoRecording| printed(recording, LocationType::ACCELERATOR_STREAM);
+    let events = |recording: &DeviceRecording| printed(recording, LocationType::ACCELERATOR_STREAM);
     assert_eq!(events(&whole), events(&parts));
 }
 

@@ -7,12 +7,12 @@ use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{AttributeValue, Attributes, Event, EventSink};
 
-use crate::columns::{Memory, NONE};
+use crate::NONE;
 use crate::definitions::{CORRELATION, EVENT, LAUNCH_PATH, STEP, STREAM, location};
 use crate::kinds::{Flow, Kind};
 use crate::matching::{Message, Operation};
 use crate::members::Member;
-use crate::rank::{PlacedWork, Rank, Stream};
+use crate::rank::{Memory, Rank, Stream, Work};
 use crate::thread::{Detail, Thread, Visit};
 
 /// A rank as its events are sent.
@@ -159,7 +159,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn begin(&self, work: &PlacedWork, sink: &mut dyn EventSink) {
+    fn begin(&self, work: &Work, sink: &mut dyn EventSink) {
         let mut list = List::new();
         if let Some(number) = work.correlation {
             list.add(CORRELATION, Type::UINT64, number);
@@ -175,7 +175,7 @@ impl Emitter<'_> {
         self.send(work.member, work.begin, sink);
     }
 
-    fn end(&self, work: &PlacedWork, sink: &mut dyn EventSink) {
+    fn end(&self, work: &Work, sink: &mut dyn EventSink) {
         self.receive(work.member, work.end, sink);
         if let Some((operation, (size_sent, size_received))) = self.operation(work.member) {
             let CollectiveRecord { collective_op, communicator, root } = operation;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::NONE;
 use crate::align::{Item, shift};
-use crate::columns::NONE;
 use crate::facts::{GroupFacts, Method};
 use crate::kinds::{Flow, Kind};
 use crate::members::{Group, Member};
@@ -207,7 +207,7 @@ impl Matcher<'_> {
     }
 
     fn is_one_node(&self, a: usize, b: usize) -> bool {
-        match (&self.ranks[a].info.host, &self.ranks[b].info.host) {
+        match (&self.ranks[a].host, &self.ranks[b].host) {
             (Some(a), Some(b)) => a == b,
             _ => true,
         }
@@ -291,7 +291,7 @@ impl Matcher<'_> {
         }
         facts.method =
             if group.name.is_empty() && group.description.is_empty() { Method::AllRanks } else { Method::Order };
-        let is_inferred = self.ranks.iter().any(|rank| rank.info.groups.len() > 1);
+        let is_inferred = self.ranks.iter().any(|rank| rank.has_several_groups);
         if facts.method == Method::Order && is_inferred && all().all(|member| member.host.is_some()) {
             facts.method = Method::CallPath;
         }

@@ -1,4 +1,4 @@
-//! A set of traces as a recording.
+//! Ranks as a recording.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,32 @@ use whywait_otf2::{
     Anchor, Definitions, Error, EventSink, EventStream, Events, Oddity, ReadSummary, Recording, count_events,
 };
 
-use crate::columns::NONE;
+use crate::NONE;
 use crate::contexts::Contexts;
 use crate::definitions::{self, Numbers, define, place_of};
 use crate::emit::Emitter;
 use crate::facts::Facts;
-use crate::infer;
 use crate::matching::{Matched, match_all};
 use crate::rank::Rank;
 use crate::regions::Region;
 use crate::thread::Thread;
 
-/// The traces of a run's ranks, as one recording.
+/// Where ranks are read from.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// The directory of a run, or its file.
+    pub path: PathBuf,
+    /// The name of the run.
+    pub name: String,
+    /// What recorded it.
+    pub creator: &'static str,
+    /// Begin of the names of properties that say what is known besides events.
+    pub tool: &'static str,
+}
+
+/// The ranks of a run, as one recording.
 #[derive(Debug)]
-pub struct KinetoRecording {
+pub struct DeviceRecording {
     path: PathBuf,
     name: String,
     anchor: Anchor,
@@ -33,23 +45,24 @@ pub struct KinetoRecording {
     numbers: Numbers,
 }
 
-impl KinetoRecording {
+impl DeviceRecording {
     /// A recording of ranks in order of their numbers.
-    pub(crate) fn new(path: PathBuf, name: String, mut ranks: Vec<Rank>, facts: Facts, oddities: Vec<Oddity>) -> Self {
+    #[must_use]
+    pub fn new(source: Source, mut ranks: Vec<Rank>, facts: Facts, oddities: Vec<Oddity>) -> Self {
         for rank in &mut ranks {
             // Communicators count the first thread of each process.
             if rank.threads.is_empty() {
                 rank.threads.push(Thread::empty());
             }
         }
-        infer::groups(&mut ranks);
         let matched = match_all(&ranks, facts.world_size);
         let facts = Facts { groups: matched.groups.clone(), ..facts };
+        let Source { path, name, creator, tool } = source;
         let (numbers, regions, contexts) = unite(&ranks);
         let anchor = Anchor {
             machine_name: "GPU cluster".to_owned(),
-            creator: "PyTorch profiler".to_owned(),
-            properties: facts.properties(),
+            creator: creator.to_owned(),
+            properties: facts.properties(tool),
             ..Anchor::default()
         };
         let mut recording =
@@ -128,7 +141,7 @@ fn unite(ranks: &[Rank]) -> (Numbers, Vec<Region>, Vec<(u32, u32)>) {
 }
 
 struct Stream<'a> {
-    recording: &'a KinetoRecording,
+    recording: &'a DeviceRecording,
     location: u64,
 }
 
@@ -152,7 +165,7 @@ impl EventStream for Stream<'_> {
     }
 }
 
-impl Recording for KinetoRecording {
+impl Recording for DeviceRecording {
     fn path(&self) -> &Path {
         &self.path
     }

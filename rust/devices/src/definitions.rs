@@ -13,7 +13,7 @@ use whywait_otf2::records::{
 };
 use whywait_otf2::{Catalog, Definitions};
 
-use crate::columns::NONE;
+use crate::NONE;
 use crate::matching::Matched;
 use crate::rank::Rank;
 use crate::regions::Region;
@@ -163,10 +163,10 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
     catalog.node(0, "machine", "machine", UNDEFINED);
     catalog.domain(0, SystemTreeDomain::MACHINE);
     let mut nodes: FxHashMap<&str, u32> = FxHashMap::default();
-    let mut devices: BTreeMap<(u32, i64, Option<u32>), u32> = BTreeMap::new();
+    let mut devices: BTreeMap<(u32, String), u32> = BTreeMap::new();
     let mut contexts = ranks.len() as u32;
     for (place, rank) in ranks.iter().enumerate() {
-        let host = rank.info.host.as_deref().unwrap_or("node");
+        let host = rank.host.as_deref().unwrap_or("node");
         let node = *nodes.entry(host).or_insert_with(|| {
             let node = id();
             catalog.node(node, host, "node", 0);
@@ -197,13 +197,22 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
         }
         // Each process may see its device as the first. Those that communicate through devices have one each: libraries
         // refuse to have two ranks on one device.
-        let owner = rank.works.iter().any(|work| work.member != NONE).then_some(rank.number);
+        let is_owner = rank.works.iter().any(|work| work.member != NONE);
+        let owner = if is_owner { format!(" of rank {}", rank.number) } else { String::new() };
         let mut groups: BTreeMap<i64, u32> = BTreeMap::new();
         for (at, stream) in (rank.threads.len()..).zip(&rank.streams) {
             let group = *groups.entry(stream.device).or_insert_with(|| {
-                let device = *devices.entry((node, stream.device, owner)).or_insert_with(|| {
+                let known = rank.devices.iter().find(|device| device.number == stream.device);
+                let identity = known.and_then(|device| device.identity.clone());
+                let identity = identity.unwrap_or_else(|| format!("{host}/{}{owner}", stream.device));
+                let device = *devices.entry((node, identity)).or_insert_with_key(|(_, identity)| {
+                    let name = known.map(|device| device.name.as_str()).filter(|name| !name.is_empty());
                     let device = id();
-                    define_device(catalog, device, (node, host), (stream.device, owner), rank);
+                    catalog.node(device, &format!("{} {}", name.unwrap_or("GPU"), stream.device), "GPU", node);
+                    catalog.domain(device, SystemTreeDomain::ACCELERATOR_DEVICE);
+                    let (name, string_value) = (catalog.string("UUID"), catalog.string(identity));
+                    let value = TypedValue { kind: Type::STRING, bits: string_value.into() };
+                    catalog.add(SystemTreeNodeProperty { system_tree_node: device, name, string_value, value });
                     device
                 });
                 let group = contexts;
@@ -228,24 +237,6 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
             });
         }
     }
-}
-
-fn define_device(
-    catalog: &mut Catalog,
-    id: u32,
-    (node, host): (u32, &str),
-    (number, owner): (i64, Option<u32>),
-    rank: &Rank,
-) {
-    let known = rank.info.devices.iter().find(|(device, name)| *device == number && !name.is_empty());
-    let name = known.map_or("GPU", |(_, name)| name);
-    catalog.node(id, &format!("{name} {number}"), "GPU", node);
-    catalog.domain(id, SystemTreeDomain::ACCELERATOR_DEVICE);
-    let name = catalog.string("UUID");
-    let owner = owner.map_or_else(String::new, |rank| format!(" of rank {rank}"));
-    let string_value = catalog.string(&format!("{host}/{number}{owner}"));
-    let value = TypedValue { kind: Type::STRING, bits: string_value.into() };
-    catalog.add(SystemTreeNodeProperty { system_tree_node: id, name, string_value, value });
 }
 
 fn communicators(catalog: &mut Catalog, ranks: &[Rank], matched: &Matched) {

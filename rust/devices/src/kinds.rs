@@ -33,10 +33,14 @@ pub enum Kind {
 
 /// Who needs whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub enum Flow {
+    /// All need all.
     AllToAll,
+    /// All need the root.
     OneToAll,
+    /// The root needs all.
     AllToOne,
+    /// One needs another.
     Message,
 }
 
@@ -97,7 +101,9 @@ impl Kind {
         if name == "other" { Some(Self::Other) } else { Self::of_operation(name) }
     }
 
-    pub(crate) const fn flow(self) -> Flow {
+    /// Who needs whom in it.
+    #[must_use]
+    pub const fn flow(self) -> Flow {
         match self {
             Self::Broadcast | Self::Scatter => Flow::OneToAll,
             Self::Reduce | Self::Gather => Flow::AllToOne,
@@ -107,7 +113,8 @@ impl Kind {
     }
 
     /// The kind of an operation whose members are known as these: one may be known by its kernel's name only.
-    pub(crate) fn common(self, other: Self) -> Option<Self> {
+    #[must_use]
+    pub fn common(self, other: Self) -> Option<Self> {
         match (self, other) {
             (a, b) if a == b => Some(a),
             (Self::Other, kind) | (kind, Self::Other) if !kind.is_message() => Some(kind),
@@ -117,12 +124,15 @@ impl Kind {
         }
     }
 
-    pub(crate) const fn is_message(self) -> bool {
+    /// Whether it is between two.
+    #[must_use]
+    pub const fn is_message(self) -> bool {
         matches!(self, Self::Send | Self::Receive)
     }
 
     /// The role of its region.
-    pub(crate) const fn role(self) -> RegionRole {
+    #[must_use]
+    pub const fn role(self) -> RegionRole {
         match self {
             Self::Barrier => RegionRole::BARRIER,
             Self::Broadcast | Self::Scatter => RegionRole::COLL_ONE2ALL,
@@ -134,7 +144,8 @@ impl Kind {
     }
 
     /// The operation of its records.
-    pub(crate) const fn operation(self) -> CollectiveOp {
+    #[must_use]
+    pub const fn operation(self) -> CollectiveOp {
         match self {
             Self::AllReduce => CollectiveOp::ALLREDUCE,
             Self::AllGather => CollectiveOp::ALLGATHER,
@@ -171,20 +182,6 @@ impl Kind {
 /// A name in lower case without underscores.
 fn plain(name: &str) -> String {
     name.chars().filter(|character| *character != '_').map(|character| character.to_ascii_lowercase()).collect()
-}
-
-/// Bytes of an element of a tensor, by the name of its type; 0 if unknown.
-pub(crate) fn element_size(name: &str) -> u64 {
-    let name = name.to_ascii_lowercase();
-    match name.as_str() {
-        "byte" | "char" | "bool" | "int8" | "uint8" => 1,
-        "short" | "half" | "bfloat16" | "float16" | "c10::half" | "c10::bfloat16" | "int16" | "uint16" => 2,
-        "int" | "float" | "float32" | "int32" | "uint32" => 4,
-        "long" | "double" | "float64" | "int64" | "uint64" | "long int" | "complexfloat" => 8,
-        "complexdouble" => 16,
-        _ if name.starts_with("float8") => 1,
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! Files of a set.
+//! Files of a run.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-
-use crate::error::Result;
-
 /// The name of a file without its directory.
-pub(crate) fn file_name(path: &Path) -> String {
+#[must_use]
+pub fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Does something to each file, several at once.
-pub(crate) fn in_parallel<T: Send>(files: &[PathBuf], what: impl Fn(&Path) -> Result<T> + Sync) -> Result<Vec<T>> {
-    let results: Vec<Mutex<Option<Result<T>>>> = files.iter().map(|_| Mutex::new(None)).collect();
+pub fn in_parallel<T: Send, E: Send>(
+    files: &[PathBuf],
+    what: impl Fn(&Path) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let results: Vec<Mutex<Option<Result<T, E>>>> = files.iter().map(|_| Mutex::new(None)).collect();
     rayon::scope(|scope| {
         for (file, result) in files.iter().zip(&results) {
             let what = &what;

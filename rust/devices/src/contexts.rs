@@ -4,15 +4,15 @@ use rustc_hash::FxHashMap;
 
 /// Nodes by number; a parent comes before its children.
 #[derive(Debug, Default)]
-pub(crate) struct Contexts {
+pub struct Contexts {
     /// Parent and region of each.
-    pub(crate) list: Vec<(u32, u32)>,
+    pub list: Vec<(u32, u32)>,
     by_step: FxHashMap<(u32, u32), u32>,
 }
 
 impl Contexts {
     /// The node of a region below another node.
-    pub(crate) fn node(&mut self, parent: u32, region: u32) -> u32 {
+    pub fn node(&mut self, parent: u32, region: u32) -> u32 {
         let next = self.list.len() as u32;
         let node = *self.by_step.entry((parent, region)).or_insert(next);
         if node == next {
@@ -22,7 +22,8 @@ impl Contexts {
     }
 
     /// The regions from the root to a node.
-    pub(crate) fn path(&self, mut node: u32) -> Vec<u32> {
+    #[must_use]
+    pub fn path(&self, mut node: u32) -> Vec<u32> {
         let mut regions = Vec::new();
         while let Some((parent, region)) = self.list.get(node as usize) {
             regions.push(*region);

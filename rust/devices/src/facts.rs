@@ -117,15 +117,21 @@ impl Facts {
             !is_known
         })
     }
-}
 
-impl Facts {
+    /// The steps that all ranks have.
+    #[must_use]
+    pub fn shared_steps(ranks: &[RankFacts]) -> Vec<i64> {
+        let Some((first, rest)) = ranks.split_first() else { return Vec::new() };
+        let is_shared = |step: &i64| rest.iter().all(|rank| rank.steps.binary_search(step).is_ok());
+        first.steps.iter().copied().filter(is_shared).collect()
+    }
+
     /// As properties of an archive, so that they are known of what is written from these traces as well.
-    pub(crate) fn properties(&self) -> Vec<(String, String)> {
+    pub(crate) fn properties(&self, tool: &str) -> Vec<(String, String)> {
         let mut all = Vec::new();
         let mut add = |name: &str, value: String| {
             if !value.is_empty() {
-                all.push((format!("WHYWAIT::KINETO::{name}"), value));
+                all.push((format!("WHYWAIT::{tool}::{name}"), value));
             }
         };
         add("WORLD_SIZE", self.world_size.to_string());

@@ -1,0 +1,76 @@
+//! The regions of a rank: distinct names with what they are.
+
+use rustc_hash::FxHashMap;
+use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
+
+/// What is defined of a region.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// Its name.
+    pub name: String,
+    /// The programming model that it is of.
+    pub paradigm: Paradigm,
+    /// What it does.
+    pub role: RegionRole,
+    /// What else it is.
+    pub flags: RegionFlag,
+}
+
+impl Region {
+    /// A region without flags.
+    #[must_use]
+    pub const fn new(name: String, paradigm: Paradigm, role: RegionRole) -> Self {
+        Self { name, paradigm, role, flags: RegionFlag::NONE }
+    }
+
+    /// A function, or a part of the program with a name.
+    #[must_use]
+    pub const fn user(name: String) -> Self {
+        Self::new(name, Paradigm::USER, RegionRole::FUNCTION)
+    }
+}
+
+/// Regions by number, each once.
+#[derive(Debug, Default)]
+pub struct Regions {
+    /// All of them.
+    pub list: Vec<Region>,
+    known: FxHashMap<Region, u32>,
+}
+
+impl Regions {
+    /// The number of a region.
+    pub fn add(&mut self, region: Region) -> u32 {
+        let next = self.list.len() as u32;
+        *self.known.entry(region).or_insert_with_key(|region| {
+            self.list.push(region.clone());
+            next
+        })
+    }
+}
+
+/// Where a copy goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copy {
+    /// To the host.
+    ToHost,
+    /// From the host to a device.
+    ToDevice,
+    /// From a device to another.
+    Between,
+    /// Within a device.
+    Within,
+}
+
+impl Copy {
+    /// In the words of all other formats.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ToHost => "copy to host",
+            Self::ToDevice => "copy to device",
+            Self::Between => "copy between devices",
+            Self::Within => "copy on device",
+        }
+    }
+}

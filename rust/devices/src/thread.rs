@@ -1,0 +1,49 @@
+//! Threads of the host: what is on call paths, when, and what is recorded with it.
+
+/// A call, operator, frame or annotation on a call path.
+#[derive(Debug, Clone, Copy)]
+pub struct Visit {
+    /// When it begins and ends, ns.
+    pub begin: i64,
+    /// See `begin`.
+    pub end: i64,
+    /// What it is, in the rank's `regions`.
+    pub region: u32,
+    /// What is recorded with it.
+    pub detail: Detail,
+}
+
+/// What is recorded where a visit begins.
+#[derive(Debug, Clone, Copy)]
+pub enum Detail {
+    /// Nothing.
+    None,
+    /// The number that a call and what it launches have in common.
+    Correlation(u64),
+    /// The number of a step.
+    Step(i64),
+    /// The operation that a call issues, in `members`.
+    Operation(u32),
+    /// The operation that is awaited.
+    Wait(u32),
+}
+
+/// A thread of the host.
+#[derive(Debug)]
+pub struct Thread {
+    /// Its number in the operating system.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// What it does, in order of begins, each within those that are open.
+    pub visits: Vec<Visit>,
+    /// Whether the steps of the program are its own.
+    pub has_steps: bool,
+}
+
+impl Thread {
+    /// The only thread of a process that recorded no host.
+    pub(crate) fn empty() -> Self {
+        Self { id: 0, name: "host (not recorded)".to_owned(), visits: Vec::new(), has_steps: false }
+    }
+}
