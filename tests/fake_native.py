@@ -137,6 +137,10 @@ class FakeRun:
         return None
 
     @staticmethod
+    def nsight():
+        return None
+
+    @staticmethod
     def paraver():
         return None
 

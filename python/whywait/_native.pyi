@@ -57,12 +57,21 @@ class Run:
         inference: bool = True,
     ) -> Run: ...
     def traces(self) -> dict[str, Any] | None:
-        """Return what is known of traces of PyTorch's profiler besides events; None if the run has others.
+        """Return what is known of the ranks of a profiler's traces besides events; None if the run has others.
+
+        The profiler is PyTorch's or Nsight Systems.
 
         ``world_size``, ``missing`` (ranks without a file), ``steps`` (numbers of those that all
         ranks have), ``versions`` (name and version), ``recorded`` (``stacks``,
         ``shapes``, ...), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups`` (a
         dictionary each).
+        """
+    def nsight(self) -> dict[str, Any] | None:
+        """Return what is known of reports of Nsight Systems besides events and ranks; None if the run has others.
+
+        ``reports`` (``file``, ``product``, ``schema``, ``host``, and ``ranks`` of each), ``tables`` (name and rows),
+        ``unread`` (tables that say something of the program, but not what is analyzed), ``clocks`` (how they were
+        related), ``separate_clocks``, and ``notes`` (what is inferred or left out, and how often).
         """
     def paraver(self) -> dict[str, Any] | None:
         """Return what is known of a trace of Paraver besides events; None if the run is read from another.

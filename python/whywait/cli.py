@@ -43,7 +43,8 @@ OK, USAGE, BAD_TRACE, INTERRUPTED = 0, 2, 3, 130
 
 _EPILOG = """\
 A TRACE is the anchor file of an OTF2 archive (usually traces.otf2) or the directory that contains
-it; or a Paraver trace (.prv), or a directory with traces of PyTorch's profiler.
+it; or a Paraver trace (.prv), a directory with traces of PyTorch's profiler, or one with SQLite
+exports of Nsight Systems.
 
 exit codes: 0 success, 1 a --fail-on limit is exceeded (diff, series, whatif), 2 invalid command
 line, 3 a trace is missing or unreadable

@@ -131,7 +131,7 @@ class NativeDataset:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        known = {"traces": self._run.traces, "paraver": self._run.paraver}
+        known = {"traces": self._run.traces, "nsight": self._run.nsight, "paraver": self._run.paraver}
         return self.analysis.facts() | {name: value for name, value in known.items() if value is not None}
 
     @property

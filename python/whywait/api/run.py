@@ -116,7 +116,8 @@ class Run:
     ----------
     path
         The anchor file of the archive, or the directory that contains one; or the directory of the traces of PyTorch's
-        profiler, one a rank; or a Paraver trace.
+        profiler, one a rank, or of the SQLite exports of Nsight Systems, one or several reports of a run; or a Paraver
+        trace.
     options
         How such traces are read, as `whywait.open` takes it.
 
@@ -232,7 +233,9 @@ class Run:
 
     @cached_property
     def traces(self) -> dict[str, Any] | None:
-        """What is known of traces of PyTorch's profiler besides events; None for other runs.
+        """What is known of the ranks of a profiler's traces besides events; None for other runs.
+
+        The profiler is PyTorch's or Nsight Systems.
 
         ``world_size``; ``missing``: ranks without a file; ``versions``: name and version; ``recorded``: what the
         profiler was asked for besides the defaults; ``cycle`` of ``cycles``; ``left_out``: file and reason; ``ranks``
@@ -240,6 +243,17 @@ class Run:
         """
         known = self._native.traces()
         return None if known is None else known | {"options": dict(self._options)}
+
+    @cached_property
+    def nsight(self) -> dict[str, Any] | None:
+        """What is known of reports of Nsight Systems besides events and ranks; None for other runs.
+
+        ``reports``: ``file``, ``product``, ``schema``, ``host``, and ``ranks`` of each; ``tables``: name and number of
+        rows; ``unread``: tables that say something of the program, but not what is analyzed; ``clocks``: how they were
+        related; ``separate_clocks``: whether those of the reports of one node may differ; ``notes``: what is
+        inferred or left out, and how often. Their ranks are in `traces`.
+        """
+        return self._native.nsight()
 
     @cached_property
     def paraver(self) -> dict[str, Any] | None:
@@ -297,10 +311,13 @@ def open(  # noqa: A001
     ----------
     path
         The anchor file of an OTF2 archive (usually ``traces.otf2``), or the directory that contains one; or a directory
-        with traces of PyTorch's profiler, one a rank; or a Paraver trace (``.prv``, ``.prv.gz``).
+        with traces of PyTorch's profiler, one a rank; or SQLite exports of Nsight Systems, one or several reports of a
+        run; or a Paraver trace (``.prv``, ``.prv.gz``).
     paths
-        What call paths of such traces consist of: ``op`` (annotations and operators), ``module`` (modules and functions
-        of the user as well; the default), ``python`` (all frames), or ``all`` (all, with names as they are).
+        What call paths of traces of PyTorch's profiler consist of: ``op`` (annotations and operators), ``module``
+        (modules and functions of the user as well; the default), ``python`` (all frames), or ``all`` (all, with names
+        as they are). Of reports of Nsight Systems, only the last makes a difference: otherwise values in names are left
+        out.
     cycle
         Which of several recorded windows of such traces to read, from 1; the last one by default.
     comm_kernels

@@ -344,8 +344,13 @@ class SimulatedRun(Run):
 
     @property
     def traces(self) -> dict[str, Any] | None:
-        """What is known of the measured run, if it was read from traces of PyTorch's profiler."""
+        """What is known of the measured run, if it was read from the traces of a profiler."""
         return self._simulation.measured.run.traces
+
+    @property
+    def nsight(self) -> dict[str, Any] | None:
+        """What is known of the measured run, if it was read from reports of Nsight Systems."""
+        return self._simulation.measured.run.nsight
 
     @property
     def paraver(self) -> dict[str, Any] | None:

@@ -71,7 +71,7 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
             counts = None  # `info --check` says what is wrong with them
     info["events_counted"] = None if counts is None else sum(counts.values())
     types = info.pop("location_types")
-    known = {"traces": trace.traces, "paraver": trace.paraver}
+    known = {"traces": trace.traces, "nsight": trace.nsight, "paraver": trace.paraver}
     others = {name: value for name, value in known.items() if value is not None}
     return {
         "name": trace.name,
@@ -86,7 +86,7 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
 def lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the facts as text."""
     shown = dict(facts)
-    traces, paraver = shown.pop("traces", None), shown.pop("paraver", None)
+    traces, nsight, paraver = (shown.pop(name, None) for name in ("traces", "nsight", "paraver"))
     definitions, oddities, locations = (shown.pop(name) for name in ("definitions", "oddities", "locations"))
     by_kind = {name: shown.pop(name) for name in list(shown) if isinstance(shown[name], dict)}
     declared, counted = shown.pop("events"), shown.pop("events_counted")
@@ -96,7 +96,11 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     for name, value in ((name, value) for name, value in shown.items() if value not in {"", None}):
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
     if traces is not None:
-        yield from _of_profiler(traces)
+        yield ""
+        yield "Nsight Systems" if nsight else "PyTorch's profiler"
+        yield from _of_profiler(traces, _RECORDABLE if nsight is None else {})
+    if nsight is not None:
+        yield from _of_nsight(nsight)
     if paraver is not None:
         yield from _of_paraver(paraver, facts)
     for title, counts in {"definitions": definitions, **by_kind}.items():
@@ -151,13 +155,11 @@ _RECORDABLE = {
 }
 
 
-def _of_profiler(traces: dict[str, Any]) -> Iterator[str]:
-    """Yield what is known of traces of PyTorch's profiler."""
+def _of_profiler(traces: dict[str, Any], recordable: dict[str, str]) -> Iterator[str]:
+    """Yield what is known of the ranks of a profiler's traces."""
     ranks, missing = traces["ranks"], traces["missing"]
-    yield ""
-    yield "PyTorch's profiler"
     yield f"  {'ranks':<20}{len(ranks):,} of {traces['world_size']:,}" + (
-        f"; no trace of {', '.join(map(str, missing[:_SHOWN]))}{', ...' * (len(missing) > _SHOWN)}" if missing else ""
+        f"; no trace of {_some(list(map(str, missing)))}" if missing else ""
     )
     if steps := traces["steps"]:
         first, last = steps[0], steps[-1]
@@ -169,14 +171,30 @@ def _of_profiler(traces: dict[str, Any]) -> Iterator[str]:
         yield f"  {'window':<20}{traces['cycle']} of {traces['cycles']} (--cycle)"
     for name, version in traces["versions"]:
         yield f"  {name:<20}{version}"
-    if absent := [how for what, how in _RECORDABLE.items() if what not in traces["recorded"]]:
+    if absent := [how for what, how in recordable.items() if what not in traces["recorded"]]:
         yield f"  {'not recorded':<20}{'; '.join(absent)}"
     for file, reason in traces["left_out"]:
         yield f"  {'left out':<20}{file}: {reason}"
     for group in traces["groups"]:
         members = group["ranks"]
-        names = ", ".join(map(str, members[:_SHOWN])) + ", ..." * (len(members) > _SHOWN)
+        names = _some(list(map(str, members)))
         yield f"  group {group['name']} (ranks {names}): " + _of_group(group)
+
+
+def _of_nsight(known: dict[str, Any]) -> Iterator[str]:
+    """Yield what is known of reports of Nsight Systems besides their ranks."""
+    reports = known["reports"]
+    yield f"  {'reports':<20}{len(reports):,}: {_some([report['file'] for report in reports])}"
+    yield f"  {'clocks':<20}{known['clocks']}" + "; those of a node may differ" * known["separate_clocks"]
+    yield f"  {'tables':<20}" + ", ".join(f"{name} {rows:,}" for name, rows in known["tables"])
+    if known["unread"]:
+        yield f"  {'not analyzed':<20}{', '.join(known['unread'])}"
+    for what, count in known["notes"]:
+        yield f"  {'inferred':<20}{count:,} {what}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + ", ..." * (len(names) > _SHOWN)
 
 
 def _of_group(group: dict[str, Any]) -> str:

@@ -22,8 +22,8 @@ Answer = TypeVar("Answer")
 RESULT = "a result directory of `whywait analyze`, or a trace to analyze first"
 #: The help of an operand whose events are needed.
 TRACE = (
-    "the anchor file of an OTF2 archive, its directory, a directory with traces of PyTorch's profiler, a Paraver "
-    "trace, or a result directory, whose trace is then read"
+    "the anchor file of an OTF2 archive, its directory, a directory with traces of PyTorch's profiler or SQLite "
+    "exports of Nsight Systems, a Paraver trace, or a result directory, whose trace is then read"
 )
 #: The help of an operand that may also be a profile.
 RESULT_OR_PROFILE = f"{RESULT}, or a Score-P profile (profile.cubex)"
@@ -323,13 +323,13 @@ def open_trace(path: str, **options: Any) -> Run:
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the options for traces of other recorders: PyTorch's profiler and Paraver's."""
-    group = parser.add_argument_group("traces of PyTorch's profiler")
+    """Add the options for traces of other recorders: PyTorch's profiler, Nsight Systems, and Paraver's."""
+    group = parser.add_argument_group("traces of PyTorch's profiler and Nsight Systems")
     group.add_argument(
         "--paths",
         choices=("op", "module", "python", "all"),
         help="what call paths consist of: annotations and operators, modules and functions of the user as well (the "
-        "default), all frames of Python, or all with names as they are",
+        "default), all frames of Python, or all with names as they are (the only choice for Nsight Systems)",
     )
     group.add_argument(
         "--cycle", type=positive, metavar="N", help="which of several recorded windows (default: the last)"

@@ -116,7 +116,12 @@ class Trace(Protocol):
 
     @property
     def traces(self) -> dict[str, Any] | None:
-        """What is known of traces of PyTorch's profiler besides events; None for others."""
+        """What is known of the ranks of a profiler's traces besides events; None for others."""
+        ...
+
+    @property
+    def nsight(self) -> dict[str, Any] | None:
+        """What is known of reports of Nsight Systems besides events and ranks; None for others."""
         ...
 
     @property

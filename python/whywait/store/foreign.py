@@ -42,7 +42,15 @@ _TRACE_OF_GPU = (
 )
 _TEXT = re.IGNORECASE | re.DOTALL
 _MAGIC = b"SQLite format 3\0"
-_SQLITE = re.escape(_MAGIC)
+# Begins what is known of a database, followed by the names of its tables.
+_TABLES = b"tables of SQLite: "
+
+
+def _export(ending: str) -> str:
+    """Return the command that exports reports with an ending."""
+    export = f'nsys export --type=sqlite --include-blobs=true -o "${{f%.{ending}}}.sqlite" "$f"'
+    return f"for f in *.{ending}; do {export}; done"
+
 
 # The first that fits counts.
 _KINDS = (
@@ -84,17 +92,31 @@ _KINDS = (
         re.compile(rb"\s*(\{.*\"traceEvents\"|\[\s*\{.*\"ph\"\s*:)", _TEXT),
     ),
     _Kind(
-        "a report of Nsight Systems",
-        _TRACE_OF_GPU,
-        re.compile(rb"NVIDIA Tegra Profiler Report"),
-        re.compile(r".*\.(nsys-rep|qdrep|qdstrm)"),
+        "an older one of NVIDIA's own formats, which only nsys reads",
+        f"export it, with nsys of that age or newer: {_export('qdrep')}",
+        None,
+        re.compile(r".*\.(qdrep|qdstrm)"),
     ),
     _Kind(
-        "an SQLite export of Nsight Systems",
-        _TRACE_OF_GPU,
-        re.compile(_SQLITE + rb".*(CUPTI_|META_DATA_EXPORT|EXPORT_META_DATA)", re.DOTALL),
+        "NVIDIA's own format, which only nsys reads",
+        f"export it: {_export('nsys-rep')}",
+        re.compile(rb"NVIDIA Tegra Profiler Report"),
+        re.compile(r".*\.nsys-rep"),
     ),
-    _Kind("an SQLite database", _RECORD, re.compile(_SQLITE)),
+    _Kind(
+        "an export of Nsight Systems that is not read",
+        f"export the report to SQLite: {_export('nsys-rep')}",
+        None,
+        re.compile(
+            r"((CUPTI_ACTIVITY_KIND|TARGET_INFO|NVTX|MPI)_\w+|StringIds)\.(parquet|arrows?)"
+            r"|report[\w.]*\.(arrows?|jsonl|h5|hdf5?)"
+        ),
+    ),
+    _Kind(
+        "an SQLite database",
+        f"exports of Nsight Systems are read, which have a table META_DATA_EXPORT; {_RECORD}",
+        re.compile(_TABLES + rb"(?!.*(CUPTI_ACTIVITY_KIND_RUNTIME|META_DATA_EXPORT|EXPORT_META_DATA))", re.DOTALL),
+    ),
     _Kind("a report of Nsight Compute", _TRACE_OF_GPU, None, re.compile(r".*\.ncu-rep")),
     _Kind(
         "a profile of TAU",
@@ -155,7 +177,8 @@ def _head(file: Path) -> bytes:
         return b""
     if head.startswith(_MAGIC):
         with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
-            return _MAGIC + " ".join(name for (name,) in base.execute("SELECT name FROM sqlite_schema")).encode()
+            return _TABLES + " ".join(name for (name,) in base.execute("SELECT name FROM sqlite_schema")).encode()
+        return b""
     if not head.startswith(b"\x1f\x8b"):
         return head
     try:

@@ -227,7 +227,7 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
                 });
                 group
             });
-            let name = catalog.string(&format!("stream {}", stream.number));
+            let name = catalog.string(&stream.name);
             catalog.add(Location {
                 id: location(place, at),
                 name,

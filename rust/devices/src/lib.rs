@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod align;
+mod comm_kernels;
 mod contexts;
 mod definitions;
 mod emit;
@@ -27,6 +28,7 @@ mod recording;
 mod regions;
 mod thread;
 
+pub use comm_kernels::CommKernels;
 pub use contexts::Contexts;
 pub use definitions::{WINDOW_BEGIN, WINDOW_END};
 pub use facts::{Facts, GroupFacts, Method, RankFacts};

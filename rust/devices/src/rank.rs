@@ -10,6 +10,10 @@ use crate::members::Member;
 use crate::regions::Region;
 use crate::thread::{Detail, Thread};
 
+/// Times that can be one of a run, ns.
+const EARLIEST: i64 = -(1 << 61);
+const LATEST: i64 = 1 << 62;
+
 /// A device that a rank uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
@@ -28,6 +32,8 @@ pub struct Stream {
     pub device: i64,
     /// Its own number.
     pub number: i64,
+    /// Its name.
+    pub name: String,
     /// Places of its works, in order of their begins.
     pub works: Range<usize>,
 }
@@ -121,6 +127,29 @@ impl Rank {
             works: self.works.len() as u64,
             ..RankFacts::default()
         }
+    }
+
+    /// Moves all times.
+    pub fn shift(&mut self, by: i64) {
+        let at = |time: &mut i64| *time = time.saturating_add(by).clamp(EARLIEST, LATEST);
+        for visit in self.threads.iter_mut().flat_map(|thread| &mut thread.visits) {
+            at(&mut visit.begin);
+            at(&mut visit.end);
+        }
+        for work in &mut self.works {
+            at(&mut work.begin);
+            at(&mut work.end);
+        }
+        for member in &mut self.members {
+            at(&mut member.begin);
+            at(&mut member.end);
+            at(&mut member.order);
+        }
+        for sample in &mut self.memory {
+            at(&mut sample.time);
+        }
+        at(&mut self.window.0);
+        at(&mut self.window.1);
     }
 
     /// Completes what is known of members by the streams that they are on.

@@ -58,9 +58,10 @@ impl DeviceRecording {
         let matched = match_all(&ranks, facts.world_size);
         let facts = Facts { groups: matched.groups.clone(), ..facts };
         let Source { path, name, creator, tool } = source;
+        let has_devices = ranks.iter().any(|rank| !rank.streams.is_empty());
         let (numbers, regions, contexts) = unite(&ranks);
         let anchor = Anchor {
-            machine_name: "GPU cluster".to_owned(),
+            machine_name: if has_devices { "GPU cluster" } else { "cluster" }.to_owned(),
             creator: creator.to_owned(),
             properties: facts.properties(tool),
             ..Anchor::default()

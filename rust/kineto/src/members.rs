@@ -94,7 +94,7 @@ fn communicating(material: &Material<'_>) -> Vec<Option<Kind>> {
     let mut all: Vec<Option<Kind>> = Vec::with_capacity(material.works.len());
     for work in material.works {
         let kind = if work.task == Task::Kernel {
-            let kind = || material.options.kernel(material.names.get(work.name));
+            let kind = || material.options.kernels.kind(material.names.get(work.name));
             let by_name = *by_name.entry(work.name).or_insert_with(kind);
             by_name.or((work.described != NONE).then_some(Kind::Other))
         } else {

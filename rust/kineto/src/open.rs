@@ -142,7 +142,7 @@ fn complete(ranks: &mut [Traced], oddities: &mut Vec<Oddity>) {
         let Some(base) = base.filter(|_| !rank.info.has_base && !is_among(rank.rank.window)) else { continue };
         let moved = (rank.rank.window.0.saturating_add(base), rank.rank.window.1.saturating_add(base));
         if is_among(moved) {
-            rank.shift(base);
+            rank.rank.shift(base);
             let text = "its times are relative, and the file does not say to what: to the same as those of the others, it seems";
             oddities.push(oddity(OddityKind::Guessed, &rank.path, 0, text.to_owned()));
         }

@@ -1,7 +1,6 @@
 //! How traces are read.
 
-use regex_lite::Regex;
-use whywait_devices::Kind;
+use whywait_devices::CommKernels;
 
 /// What is on call paths of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,25 +40,5 @@ pub struct Options {
     /// Whether memory in use is read where there are many samples of it as well.
     pub memory: bool,
     /// Kernels that communicate and are not known to, by name.
-    pub kernels: Vec<(Regex, Kind)>,
-}
-
-impl Options {
-    /// Adds kernels that communicate: `REGEX=KIND`.
-    pub fn add_kernels(&mut self, text: &str) -> crate::Result<()> {
-        let wrong = |why: String| crate::Error::Option(format!("{text}: {why}"));
-        let (pattern, kind) = text
-            .rsplit_once('=')
-            .ok_or_else(|| wrong("expected REGEX=KIND, as in my_reduce.*=all_reduce".to_owned()))?;
-        let pattern = Regex::new(pattern).map_err(|error| wrong(error.to_string()))?;
-        let kind = Kind::named(kind).ok_or_else(|| wrong(format!("{kind} is no kind of communication")))?;
-        self.kernels.push((pattern, kind));
-        Ok(())
-    }
-
-    /// The kind of a kernel by its name, if it communicates.
-    pub(crate) fn kernel(&self, name: &str) -> Option<Kind> {
-        let own = self.kernels.iter().find(|(pattern, _)| pattern.is_match(name)).map(|(_, kind)| *kind);
-        own.or_else(|| Kind::of_kernel(name))
-    }
+    pub kernels: CommKernels,
 }

@@ -13,7 +13,6 @@ use crate::launches::Launcher;
 use crate::members::{self, Material};
 use crate::names::Meaning;
 use crate::nesting::keep;
-use crate::numbers::{EARLIEST_TIME, LARGEST_TIME};
 use crate::options::Options;
 use crate::regions::{Regions, Vendor};
 use crate::scan::Summary;
@@ -174,7 +173,12 @@ impl Traced {
         let mut from = 0;
         for group in works.chunk_by(|a, b| a.stream == b.stream) {
             let (device, number) = streams[group[0].stream as usize];
-            of_streams.push(Stream { device, number, works: from..from + group.len() });
+            of_streams.push(Stream {
+                device,
+                number,
+                name: format!("stream {number}"),
+                works: from..from + group.len(),
+            });
             from += group.len();
         }
         let mut rank = Rank {
@@ -192,31 +196,6 @@ impl Traced {
         };
         rank.follow_streams();
         Self { path: path.to_owned(), info, rank, odd }
-    }
-}
-
-impl Traced {
-    /// Moves all times.
-    pub(crate) fn shift(&mut self, by: i64) {
-        let at = |time: &mut i64| *time = time.saturating_add(by).clamp(EARLIEST_TIME, LARGEST_TIME);
-        for visit in self.rank.threads.iter_mut().flat_map(|thread| &mut thread.visits) {
-            at(&mut visit.begin);
-            at(&mut visit.end);
-        }
-        for work in &mut self.rank.works {
-            at(&mut work.begin);
-            at(&mut work.end);
-        }
-        for member in &mut self.rank.members {
-            at(&mut member.begin);
-            at(&mut member.end);
-            at(&mut member.order);
-        }
-        for sample in &mut self.rank.memory {
-            at(&mut sample.time);
-        }
-        at(&mut self.rank.window.0);
-        at(&mut self.rank.window.1);
     }
 }
 

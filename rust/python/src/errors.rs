@@ -42,6 +42,15 @@ pub(crate) fn kineto_error(error: whywait_kineto::Error) -> PyErr {
     }
 }
 
+/// The Python exception for an error of the reader of Nsight Systems' reports.
+pub(crate) fn nsight_error(error: whywait_nsight::Error) -> PyErr {
+    match error {
+        whywait_nsight::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
+        error @ whywait_nsight::Error::NoRun { .. } => UsageError::new_err(error.to_string()),
+        error => ArchiveError::new_err(error.to_string()),
+    }
+}
+
 /// The Python exception for an error of the reader of Paraver's traces.
 pub(crate) fn paraver_error(error: whywait_paraver::Error) -> PyErr {
     match error {

@@ -5,7 +5,7 @@ use std::path::Path;
 use pyo3::prelude::*;
 use whywait_kineto::{Options, Paths, detect, is_other_chrome_trace};
 
-use crate::errors::{UsageError, kineto_error};
+use crate::errors::UsageError;
 
 /// Whether a path names traces of PyTorch's profiler; an archive in the same directory comes first.
 pub(crate) fn names_traces(path: &Path) -> bool {
@@ -28,7 +28,7 @@ pub(crate) fn options(
         options.paths = Paths::named(name).ok_or_else(wrong)?;
     }
     for kernels in comm_kernels {
-        options.add_kernels(kernels).map_err(kineto_error)?;
+        options.kernels.add(kernels).map_err(UsageError::new_err)?;
     }
     Ok(options)
 }

@@ -20,6 +20,7 @@ mod job;
 mod kineto;
 mod loops;
 mod memory;
+mod nsight;
 mod options;
 mod output;
 mod paraver;

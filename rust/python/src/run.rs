@@ -15,10 +15,11 @@ use whywait_otf2::{Archive, Definitions, Event, Recording};
 use whywait_paraver::ParaverRecording;
 
 use crate::arrow::{Names, Table};
-use crate::errors::{UsageError, archive_error, kineto_error, paraver_error};
+use crate::errors::{UsageError, archive_error, kineto_error, nsight_error, paraver_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
 use crate::kineto;
+use crate::nsight;
 use crate::paraver;
 use crate::recording;
 use crate::records::{Columns, EventTable};
@@ -30,8 +31,10 @@ pub(crate) struct Run {
     recording: Arc<dyn Recording>,
     /// The archive that it was read from, if any.
     archive: Option<Arc<Archive>>,
-    /// The traces of PyTorch's profiler that it was read from, if any.
+    /// The ranks of a profiler's traces that it was read from, if any.
     traces: Option<Arc<DeviceRecording>>,
+    /// What is known of the reports of Nsight Systems that it was read from, if any; their ranks are in `traces`.
+    nsight: Option<whywait_nsight::Facts>,
     /// The trace of Paraver that it was read from, if any.
     paraver: Option<Arc<ParaverRecording>>,
     /// Whether it is read in another way than its path alone says.
@@ -43,7 +46,7 @@ impl Run {
     /// A run that is not read from an archive.
     pub(crate) fn new(recording: Arc<dyn Recording>) -> Self {
         let definitions = DefinitionIndex::new(recording.definitions());
-        Self { recording, archive: None, traces: None, paraver: None, has_choices: false, definitions }
+        Self { recording, archive: None, traces: None, nsight: None, paraver: None, has_choices: false, definitions }
     }
 
     /// The archive, to copy it as it is.
@@ -89,11 +92,12 @@ pub(crate) fn copy_archive(py: Python<'_>, source: PathBuf, destination: PathBuf
 #[pymethods]
 impl Run {
     /// Opens an archive: its anchor file, or the directory that holds one; or traces of PyTorch's profiler, one file a rank;
-    /// or a trace of Paraver.
+    /// or SQLite exports of Nsight Systems, one or several reports of a run; or a trace of Paraver.
     ///
     /// `paths` is what call paths consist of (`op`, `module`, `python`, `all`), `cycle` which cycle of the profiler's
     /// schedule is read, `comm_kernels` names kernels that communicate (`REGEX=KIND`), and `memory` reads memory in use even
-    /// where there are many samples of it; only traces of PyTorch's profiler have these. Of Paraver's, `types` are further types
+    /// where there are many samples of it; only traces of PyTorch's profiler have these, and reports of Nsight Systems `paths`
+    /// (`all` keeps names as they are) and `comm_kernels`. Of Paraver's, `types` are further types
     /// of events that are regions, `application` is the only one that is read, `truncated` reads a file that is cut off up
     /// to there, and `inference` tells which calls complete non-blocking sends.
     #[new]
@@ -123,6 +127,12 @@ impl Run {
             let trace = Arc::new(trace);
             return Ok(Self { paraver: Some(trace.clone()), has_choices, ..Self::new(trace) });
         }
+        if !whywait_nsight::detect(&path).is_empty() {
+            let options = nsight::options(paths, comm_kernels.as_deref().unwrap_or_default())?;
+            let opened = detached(py, || whywait_nsight::open(&[path], &options))?.map_err(nsight_error)?;
+            let (traces, nsight) = (Arc::new(opened.recording), Some(opened.facts));
+            return Ok(Self { traces: Some(traces.clone()), nsight, has_choices, ..Self::new(traces) });
+        }
         if kineto::names_traces(&path) {
             let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default(), memory)?;
             let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
@@ -139,9 +149,14 @@ impl Run {
         self.recording.path().to_owned()
     }
 
-    /// What is known of the traces of PyTorch's profiler besides events; `None` if it is read from others.
+    /// What is known of the ranks of a profiler's traces besides events; `None` if it is read from others.
     fn traces<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.traces.as_ref().map(|traces| traced::facts(py, traces.facts())).transpose()
+    }
+
+    /// What is known of the reports of Nsight Systems besides events and ranks; `None` if it is read from others.
+    fn nsight<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.nsight.as_ref().map(|facts| nsight::facts(py, facts)).transpose()
     }
 
     /// What is known of the trace of Paraver besides events; `None` if it is read from another.

@@ -1,0 +1,237 @@
+//! The threads of a process: calls within calls, and what launched which work.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Thread, Visit, nest};
+use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
+
+use crate::calls::role;
+use crate::names::Names;
+use crate::rows::{Kind, NO_DETAIL, Span, ThreadRows};
+
+/// What launched a work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Launch {
+    pub(crate) begin: i64,
+    /// The place of its thread in the process.
+    pub(crate) thread: u32,
+    /// The call path of the launching call, without the call.
+    pub(crate) context: u32,
+    /// The innermost range of NCCL around it: its name and its operation.
+    pub(crate) nccl: Option<(u32, u64)>,
+    /// A call of the runtime counts more than one of the driver within it.
+    is_driver: bool,
+}
+
+/// A call of NCCL.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Issue {
+    pub(crate) begin: i64,
+    pub(crate) name: u32,
+    /// What it says, in the operations of its process.
+    pub(crate) operation: u64,
+}
+
+/// The threads of a process while they are built.
+pub(crate) struct Hosts<'a> {
+    pub(crate) names: &'a Names,
+    pub(crate) regions: Regions,
+    pub(crate) contexts: Contexts,
+    /// What launched each work, by their common number.
+    pub(crate) launches: FxHashMap<u64, Launch>,
+    /// Calls of NCCL of each thread, in order.
+    pub(crate) issues: Vec<Vec<Issue>>,
+    /// Spans that crossed others, and ranges that are of no place in a thread.
+    pub(crate) crossings: u64,
+    pub(crate) loose: u64,
+    known: FxHashMap<(Kind, u32), u32>,
+}
+
+/// A step that the name of a range tells: what comes before its number.
+fn step(name: &str) -> Option<(&str, i64)> {
+    let front = name.trim_end_matches(|character: char| character.is_ascii_digit());
+    let number = name[front.len()..].parse().ok()?;
+    let front = front.trim_end_matches([' ', '_', '#', ':', '-']);
+    let last = front.rsplit(|character: char| !character.is_alphanumeric()).next().unwrap_or_default();
+    let is_step = ["step", "iteration", "iter"].iter().any(|word| last.to_ascii_lowercase().ends_with(word));
+    is_step.then_some((front, number))
+}
+
+/// The name of a call without the version of its interface: `cudaLaunchKernel_v7000` is `cudaLaunchKernel`.
+fn without_version(name: &str) -> &str {
+    let name = match name.rsplit_once("_v") {
+        Some((call, version)) if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) => call,
+        _ => name,
+    };
+    name.strip_suffix("_ptsz").or_else(|| name.strip_suffix("_ptds")).unwrap_or(name)
+}
+
+/// Leaves out loose ranges that are neither within others nor apart from them; how many these are.
+fn leave_out_loose(spans: &mut Vec<Span>) -> u64 {
+    if !spans.iter().any(|span| span.kind == Kind::LooseRange) {
+        return 0;
+    }
+    let mut is_kept = vec![true; spans.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (at, span) in spans.iter().enumerate() {
+        open.retain(|other| is_kept[*other] && spans[*other].end > span.begin);
+        for other in &open {
+            if spans[*other].end < span.end {
+                match (spans[*other].kind, span.kind) {
+                    (_, Kind::LooseRange) => is_kept[at] = false,
+                    (Kind::LooseRange, _) => is_kept[*other] = false,
+                    _ => {}
+                }
+            }
+        }
+        if is_kept[at] {
+            open.push(at);
+        }
+    }
+    let mut kept = is_kept.iter();
+    spans.retain(|_| kept.next().is_some_and(|kept| *kept));
+    is_kept.iter().filter(|kept| !**kept).count() as u64
+}
+
+impl<'a> Hosts<'a> {
+    /// No threads yet; `launched` are the numbers of works.
+    pub(crate) fn new(names: &'a Names) -> Self {
+        Self {
+            names,
+            regions: Regions::default(),
+            contexts: Contexts::default(),
+            launches: FxHashMap::default(),
+            issues: Vec::new(),
+            crossings: 0,
+            loose: 0,
+            known: FxHashMap::default(),
+        }
+    }
+
+    /// Builds a thread; `is_launched` says whether a work has this number.
+    pub(crate) fn thread(&mut self, rows: ThreadRows, is_launched: impl Fn(u64) -> bool) -> Thread {
+        let ThreadRows { id, name, mut spans, .. } = rows;
+        let number = self.issues.len() as u32;
+        spans.sort_by_key(|span| (span.begin, Reverse(span.end), span.kind));
+        self.loose += leave_out_loose(&mut spans);
+        let (placed, crossings) = nest(&spans);
+        self.crossings += crossings;
+        let issue = |span: &Span| Issue { begin: span.begin, name: span.name, operation: span.detail };
+        self.issues.push(spans.iter().filter(|span| span.kind == Kind::Nccl).map(issue).collect());
+        // The call path of each place, and the range of NCCL around it: what is around a place comes before it.
+        let mut paths: Vec<(u32, Option<(u32, u64)>)> = Vec::with_capacity(placed.len());
+        let mut visits = Vec::with_capacity(placed.len());
+        let mut has_steps = false;
+        for part in &placed {
+            let Placed { begin, end, parent, is_rest, .. } = *part;
+            let span = &spans[part.span as usize];
+            let (context, nccl) = paths.get(parent as usize).copied().unwrap_or((NONE, None));
+            if span.kind == Kind::Nccl {
+                paths.push((context, Some((span.name, span.detail))));
+                continue;
+            }
+            let region = self.region(span);
+            let mut detail = Detail::None;
+            if matches!(span.kind, Kind::Runtime | Kind::Driver) {
+                if span.detail != NO_DETAIL && !is_rest {
+                    detail = Detail::Correlation(span.detail);
+                    let is_driver = span.kind == Kind::Driver;
+                    if is_launched(span.detail) {
+                        let launch = Launch { begin, thread: number, context, nccl, is_driver };
+                        let known = self.launches.entry(span.detail).or_insert(launch);
+                        if known.is_driver && !is_driver {
+                            *known = launch;
+                        }
+                    }
+                }
+                paths.push((context, nccl));
+            } else {
+                if let (Kind::Range | Kind::LooseRange, false, Some((_, number))) =
+                    (span.kind, is_rest, step(self.names.get(span.name)))
+                {
+                    detail = Detail::Step(number);
+                    has_steps = true;
+                }
+                paths.push((self.contexts.node(context, region), nccl));
+            }
+            visits.push(Visit { begin, end, region, detail });
+        }
+        let name = if name.is_empty() { format!("thread {id}") } else { name };
+        Thread { id, name, visits, has_steps }
+    }
+
+    fn region(&mut self, span: &Span) -> u32 {
+        if let Some(region) = self.known.get(&(span.kind, span.name)) {
+            return *region;
+        }
+        let name = self.names.get(span.name);
+        let name = if name.is_empty() { "unknown" } else { name };
+        let region = match span.kind {
+            Kind::Range | Kind::LooseRange | Kind::Nccl => match step(name) {
+                Some((front, _)) => Region {
+                    flags: RegionFlag(RegionFlag::DYNAMIC.0 | RegionFlag::PHASE.0),
+                    ..Region::user(front.to_owned())
+                },
+                None => Region::user(name.to_owned()),
+            },
+            Kind::Mpi => Region::new(name.to_owned(), Paradigm::MPI, role(name)),
+            Kind::Runtime | Kind::Driver => {
+                Region::new(without_version(name).to_owned(), Paradigm::CUDA, RegionRole::FUNCTION)
+            }
+        };
+        let region = self.regions.add(region);
+        self.known.insert((span.kind, span.name), region);
+        region
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_tell_steps_and_calls() {
+        assert_eq!(step("step 12"), Some(("step", 12)));
+        assert_eq!(step("train/Iteration_3"), Some(("train/Iteration", 3)));
+        assert_eq!(step("layer 3"), None);
+        assert_eq!(step("step"), None);
+        assert_eq!(step("step 99999999999999999999"), None);
+        assert_eq!(without_version("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(without_version("cudaMemcpyAsync_ptsz_v7000"), "cudaMemcpyAsync");
+        assert_eq!(without_version("cuMemFree_v2"), "cuMemFree");
+        assert_eq!(without_version("my_view"), "my_view");
+    }
+
+    fn span((begin, length, is_loose): (i64, i64, bool)) -> Span {
+        let kind = if is_loose { Kind::LooseRange } else { Kind::Range };
+        Span { begin, end: begin + length, detail: NO_DETAIL, name: 0, kind }
+    }
+
+    #[test]
+    fn loose_ranges_that_cross_are_left_out() {
+        let mut spans: Vec<Span> =
+            [(0, 10, false), (2, 3, true), (4, 4, false), (5, 20, true), (30, 5, true)].map(span).to_vec();
+        assert_eq!(leave_out_loose(&mut spans), 2);
+        assert_eq!(spans.iter().map(|span| span.begin).collect::<Vec<_>>(), [0, 4, 30]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_of_loose_ranges_crosses_nothing(
+            mut all in prop::collection::vec((0_i64..50, 1_i64..30, any::<bool>()), 0..30)
+        ) {
+            all.sort_by_key(|(begin, length, _)| (*begin, Reverse(*length)));
+            let mut spans: Vec<Span> = all.into_iter().map(span).collect();
+            leave_out_loose(&mut spans);
+            for loose in spans.iter().filter(|span| span.kind == Kind::LooseRange) {
+                for other in &spans {
+                    let crosses = |a: &Span, b: &Span| a.begin < b.begin && b.begin < a.end && a.end < b.end;
+                    prop_assert!(!crosses(loose, other) && !crosses(other, loose));
+                }
+            }
+        }
+    }
+}

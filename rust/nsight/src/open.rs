@@ -1,0 +1,247 @@
+//! Opens the reports of a run as one recording.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use whywait_devices::{
+    DeviceRecording, Facts as RunFacts, RANK_PATTERNS, RankFacts, Source, file_name, in_parallel, numbers,
+};
+use whywait_otf2::{Oddity, OddityKind, error::Place};
+
+use crate::build::{Built, build};
+use crate::clocks::{self, Begins};
+use crate::detect::detect;
+use crate::error::{Error, Result};
+use crate::facts::{Facts, ReportFacts};
+use crate::nccl;
+use crate::options::Options;
+use crate::report::Report;
+use crate::rows::ProcessRows;
+
+/// The last number of a name stands for the rank if nothing else does: `report.3.sqlite`.
+const NUMBER: &str = r"^(?:.*[^0-9])?";
+
+/// The reports of a run.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its ranks.
+    pub recording: DeviceRecording,
+    /// What is known of the reports besides.
+    pub facts: Facts,
+}
+
+/// A process of a report.
+struct Process {
+    report: usize,
+    built: Built,
+}
+
+/// Opens the reports of a run: files, or directories with files.
+pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
+    let mut files: Vec<PathBuf> = paths.iter().flat_map(|path| detect(path)).collect();
+    let given = paths.first().cloned().unwrap_or_default();
+    if files.is_empty() {
+        return Err(Error::no_run(&given, "no SQLite exports of Nsight Systems (*.sqlite)"));
+    }
+    files.sort();
+    files.dedup();
+    let read = in_parallel(&files, |file| {
+        let mut report = Report::read(file, options)?;
+        let rows = std::mem::take(&mut report.processes).into_values().filter(ProcessRows::is_of_program);
+        let built: Vec<Built> = rows.map(|rows| build(&report.names, &report.devices, rows, options)).collect();
+        Ok((report, built))
+    })?;
+    let mut reports = Vec::with_capacity(read.len());
+    let mut processes = Vec::new();
+    for (place, (report, built)) in read.into_iter().enumerate() {
+        reports.push(report);
+        processes.extend(built.into_iter().map(|built| Process { report: place, built }));
+    }
+    if processes.is_empty() {
+        let why = "no process has calls of MPI or CUDA, ranges of NVTX, or work on a device: record with nsys profile \
+                   --trace=mpi,cuda,nvtx";
+        return Err(Error::no_run(&files[0], why));
+    }
+    let mut oddities: Vec<Oddity> =
+        reports.iter_mut().flat_map(|report| std::mem::take(&mut report.oddities)).collect();
+    let begins = clocks::begins(&reports);
+    for process in &mut processes {
+        process.built.rank.shift(begins.bases[process.report]);
+    }
+    is_one_run(&reports, &processes)?;
+    number(&reports, &mut processes, &mut oddities)?;
+    processes.sort_by_key(|process| process.built.rank.number);
+    for process in &mut processes {
+        process.built.rank.host.clone_from(&reports[process.report].host);
+    }
+    note(&reports, &processes, &begins, &mut oddities);
+    let (run, mut facts) = (of_run(&reports, &processes), of_reports(&reports, &processes, &begins));
+    let made: Vec<Vec<nccl::Made>> = processes.iter().map(|process| process.built.made.clone()).collect();
+    let mut ranks: Vec<_> = processes.into_iter().map(|process| process.built.rank).collect();
+    let inferred = nccl::complete(&mut ranks, &made);
+    facts.note(
+        "roots and peers of NCCL, by the order of ranks: the making of their communicators is not recorded",
+        inferred,
+    );
+    let (path, name) = identity(&given);
+    let source = Source { path, name, creator: "Nsight Systems", tool: "NSIGHT" };
+    let recording = DeviceRecording::new(source, ranks, run, oddities);
+    Ok(Opened { recording, facts })
+}
+
+/// The path of a run, and its name.
+fn identity(given: &Path) -> (PathBuf, String) {
+    let absolute = given.canonicalize().unwrap_or_else(|_| given.to_owned());
+    let name = if given.is_file() { absolute.file_stem() } else { absolute.file_name() };
+    (given.to_owned(), name.map_or_else(|| "traces".to_owned(), |name| name.to_string_lossy().into_owned()))
+}
+
+/// Refuses reports that cannot be of one run: those of some end before those of others begin.
+fn is_one_run(reports: &[Report], processes: &[Process]) -> Result<()> {
+    // Without the begin of its session, nobody knows when a report is from.
+    let has_time = |report: &Report| report.clock.is_normalized || report.clock.utc.is_some();
+    let mut windows: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
+    for Process { report, built } in processes.iter().filter(|process| has_time(&reports[process.report])) {
+        let own = built.rank.window;
+        let window = windows.entry(*report).or_insert(own);
+        *window = (window.0.min(own.0), window.1.max(own.1));
+    }
+    let mut windows: Vec<((i64, i64), usize)> = windows.into_iter().map(|(report, window)| (window, report)).collect();
+    windows.sort_unstable();
+    let mut last: Option<(i64, usize)> = None;
+    for ((begin, end), report) in windows {
+        if let Some((ended, before)) = last
+            && ended < begin
+        {
+            let names = [before, report].map(|report| file_name(&reports[report].path));
+            let why = format!(
+                "the reports are of different runs: {} ends {:.3} s before {} begins. Give those of one run",
+                names[0],
+                (begin - ended) as f64 / 1e9,
+                names[1]
+            );
+            return Err(Error::no_run(reports[report].path.parent().unwrap_or(&reports[report].path), why));
+        }
+        last = last.max(Some((end, report)));
+    }
+    Ok(())
+}
+
+/// Gives each process its rank: as MPI says, else NCCL, else the names of files, else their order.
+fn number(reports: &[Report], processes: &mut [Process], oddities: &mut Vec<Oddity>) -> Result<()> {
+    let of_nccl = |built: &Built| built.made.iter().max_by_key(|made| made.size).map(|made| made.rank);
+    let said: Vec<Option<u32>> =
+        processes.iter().map(|process| process.built.said.or_else(|| of_nccl(&process.built))).collect();
+    let mut known: BTreeMap<u32, usize> = BTreeMap::new();
+    for (process, said) in processes.iter().zip(&said) {
+        let Some(other) = said.and_then(|rank| known.insert(rank, process.report)) else { continue };
+        let path = &reports[process.report].path;
+        let names = [other, process.report].map(|report| file_name(&reports[report].path));
+        let rank = said.unwrap_or_default();
+        let why = format!("rank {rank} is in {} and in {}: give the reports of one run", names[0], names[1]);
+        return Err(Error::no_run(path.parent().unwrap_or(path), why));
+    }
+    let files: Vec<PathBuf> = processes.iter().map(|process| reports[process.report].path.clone()).collect();
+    // Several processes of one report have its name in common.
+    let is_one_each = files.windows(2).all(|pair| pair[0] != pair[1]);
+    let patterns: Vec<&str> = RANK_PATTERNS.iter().copied().chain([NUMBER]).collect();
+    let numbered = numbers(&files, &said, if is_one_each { &patterns } else { &[] });
+    for (process, (number, is_guess)) in processes.iter_mut().zip(numbered) {
+        process.built.rank.number = number;
+        if is_guess {
+            let text = format!("no rank is known of this process: {number} is a guess by the order of names");
+            oddities.push(oddity(OddityKind::Guessed, &reports[process.report].path, text));
+        }
+    }
+    Ok(())
+}
+
+fn oddity(kind: OddityKind, path: &Path, text: String) -> Oddity {
+    Oddity { kind, place: Place { path: path.to_owned(), offset: 0 }, text }
+}
+
+/// Notes what is odd in processes and in what relates reports.
+fn note(reports: &[Report], processes: &[Process], begins: &Begins, oddities: &mut Vec<Oddity>) {
+    for Process { report, built } in processes {
+        let path = &reports[*report].path;
+        let mut count = |kind, number: u64, what: &str| {
+            if number > 0 {
+                oddities.push(oddity(kind, path, format!("{number} {what}")));
+            }
+        };
+        count(OddityKind::Crossing, built.crossings, "spans of threads cross others, and were cut or divided");
+        count(OddityKind::Crossing, built.loose, "ranges that neither nest nor end in their thread are left out");
+    }
+    for (place, report) in reports.iter().enumerate() {
+        if begins.strangers.contains(&place) {
+            let text =
+                "its clock is that of another machine or another boot, although the name of the machine is the same";
+            oddities.push(oddity(OddityKind::ClockOffset, &report.path, text.to_owned()));
+        }
+        if report.has_graphs {
+            let text =
+                "CUDA graphs are recorded as a whole, without the kernels in them: --cuda-graph-trace=node has these";
+            oddities.push(oddity(OddityKind::Missing, &report.path, text.to_owned()));
+        }
+        if report.unread_payloads > 0 {
+            let text = format!(
+                "{} ranges of NCCL say nothing of their communicators: nsys export --include-blobs=true has these",
+                report.unread_payloads
+            );
+            oddities.push(oddity(OddityKind::Missing, &report.path, text));
+        }
+    }
+}
+
+/// What is known of the ranks.
+fn of_run(reports: &[Report], processes: &[Process]) -> RunFacts {
+    let ranks: Vec<RankFacts> =
+        processes.iter().map(|Process { report, built }| built.facts(file_name(&reports[*report].path))).collect();
+    let highest = processes.iter().map(|process| process.built.rank.number + 1).max().unwrap_or(0);
+    let sizes = processes.iter().flat_map(|process| &process.built.made).map(|made| made.size);
+    let largest = sizes.max().and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
+    let mut versions = BTreeSet::new();
+    for report in reports {
+        let named = [("Nsight Systems", &report.product), ("schema", &report.schema)];
+        versions.extend(named.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version.clone()?))));
+    }
+    RunFacts {
+        world_size: highest.max(largest),
+        steps: RunFacts::shared_steps(&ranks),
+        ranks,
+        versions: versions.into_iter().collect(),
+        cycles: 1,
+        cycle: 1,
+        ..RunFacts::default()
+    }
+}
+
+/// What is known of the reports.
+fn of_reports(reports: &[Report], processes: &[Process], begins: &Begins) -> Facts {
+    let ranks = |place: usize| {
+        let own = processes.iter().filter(move |process| process.report == place);
+        own.map(|process| process.built.rank.number).collect()
+    };
+    let mut tables: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, rows) in reports.iter().flat_map(|report| &report.read) {
+        *tables.entry(name).or_default() += rows;
+    }
+    let unread: BTreeSet<&String> = reports.iter().flat_map(|report| &report.unread).collect();
+    Facts {
+        reports: (0..)
+            .zip(reports)
+            .map(|(place, report)| ReportFacts {
+                file: file_name(&report.path),
+                product: report.product.clone(),
+                schema: report.schema.clone(),
+                host: report.host.clone(),
+                ranks: ranks(place),
+            })
+            .collect(),
+        tables: tables.into_iter().map(|(name, rows)| (name.to_owned(), rows)).collect(),
+        unread: unread.into_iter().cloned().collect(),
+        clocks: begins.how,
+        has_separate_clocks: begins.are_separate,
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,120 @@
+//! What is kept of the rows of a report. Times are those of its session, ns.
+
+use whywait_devices::Spanning;
+
+/// Where a span is from: of two that are equal, the earlier kind is around the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// A range of the program that nests in its thread.
+    Range,
+    /// A range that begins and ends at any place.
+    LooseRange,
+    /// A range of NCCL around a call.
+    Nccl,
+    /// A call of MPI.
+    Mpi,
+    /// A call of the runtime of CUDA.
+    Runtime,
+    /// A call of the driver, possibly within one of the runtime.
+    Driver,
+}
+
+/// A span of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    /// What else is known, by its kind: the correlation of a call of CUDA, the place of an operation of NCCL in `operations`.
+    pub(crate) detail: u64,
+    pub(crate) name: u32,
+    pub(crate) kind: Kind,
+}
+
+/// No detail.
+pub(crate) const NO_DETAIL: u64 = u64::MAX;
+
+impl Spanning for Span {
+    fn begin(&self) -> i64 {
+        self.begin
+    }
+
+    fn end(&self) -> i64 {
+        self.end
+    }
+}
+
+/// What a stream does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    Kernel,
+    /// A whole graph, whose kernels are not recorded.
+    Graph,
+    /// In the numbers of the profiling interface.
+    Copy(i64),
+    Memset,
+}
+
+/// Work on a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    pub(crate) correlation: Option<u64>,
+    /// Device, context, and stream.
+    pub(crate) stream: (i64, i64, i64),
+    pub(crate) name: u32,
+    pub(crate) task: Task,
+}
+
+/// What a synchronization waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sync {
+    pub(crate) correlation: u64,
+    pub(crate) device: i64,
+    pub(crate) stream: Option<i64>,
+    pub(crate) event: Option<i64>,
+    /// What identifies the record of the event, if the version knows.
+    pub(crate) record: Option<i64>,
+}
+
+/// The record of an event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventRecord {
+    pub(crate) correlation: u64,
+    pub(crate) device: i64,
+    pub(crate) stream: i64,
+    pub(crate) event: Option<i64>,
+    pub(crate) record: Option<i64>,
+}
+
+/// A thread of a process.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadRows {
+    /// Its number in the operating system.
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) spans: Vec<Span>,
+    /// Number of calls of MPI, and whether it began MPI.
+    pub(crate) mpi_calls: u64,
+    pub(crate) begins_mpi: bool,
+}
+
+/// A process of the operating system.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessRows {
+    /// Its rank in MPI.
+    pub(crate) rank: Option<u32>,
+    pub(crate) threads: Vec<ThreadRows>,
+    pub(crate) works: Vec<Work>,
+    pub(crate) syncs: Vec<Sync>,
+    pub(crate) events: Vec<EventRecord>,
+    /// What NCCL says of its calls.
+    pub(crate) operations: Vec<crate::payload::Payload>,
+}
+
+impl ProcessRows {
+    /// Whether it is a part of the program, rather than what launched it.
+    pub(crate) fn is_of_program(&self) -> bool {
+        self.rank.is_some() || !self.works.is_empty() || self.threads.iter().any(|thread| !thread.spans.is_empty())
+    }
+}

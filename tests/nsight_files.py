@@ -1,0 +1,117 @@
+"""Small exports of Nsight Systems, with the columns that a test is about."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+# Of each table the columns that the reader knows.
+TABLES = {
+    "META_DATA_EXPORT": "name TEXT NOT NULL, value TEXT",
+    "META_DATA_CAPTURE": "name TEXT NOT NULL, value TEXT",
+    "TARGET_INFO_SYSTEM_ENV": "globalVid INTEGER, name TEXT, value TEXT",
+    "TARGET_INFO_SESSION_START_TIME": "utcEpochNs INTEGER, utcTime TEXT, systemClockNs INTEGER",
+    "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
+    "MPI_RANKS": "globalTid INTEGER, rank INTEGER",
+    "ThreadNames": "nameId INTEGER, priority INTEGER, globalTid INTEGER",
+    "NVTX_EVENTS": "start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, "
+    "domainId INTEGER, text TEXT, textId INTEGER, globalTid INTEGER, endGlobalTid INTEGER, binaryData TEXT",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": "domainId INTEGER, schemaId INTEGER, idx INTEGER, type INTEGER, name TEXT, "
+    "offset INTEGER",
+    "CUPTI_ACTIVITY_KIND_RUNTIME": "start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER, "
+    "correlationId INTEGER, nameId INTEGER",
+    "CUPTI_ACTIVITY_KIND_KERNEL": "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, "
+    "correlationId INTEGER, globalPid INTEGER, demangledName INTEGER, shortName INTEGER",
+    "CUPTI_ACTIVITY_KIND_MEMCPY": "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, "
+    "correlationId INTEGER, globalPid INTEGER, bytes INTEGER, copyKind INTEGER",
+    "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "deviceId INTEGER, streamId INTEGER, correlationId INTEGER, "
+    "globalPid INTEGER, syncType INTEGER, eventId INTEGER, eventSyncId INTEGER",
+    "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, "
+    "eventId INTEGER, eventSyncId INTEGER",
+    "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
+}
+PHRASE = "must not appear in any output"
+MS = 1_000_000
+
+
+def thread(rank=0, number=1):
+    """Return the number of a thread; that of its process is the same without its last three bytes."""
+    return 1 << 48 | (100 + rank) << 24 | (100 + rank + number)
+
+
+def process(rank=0):
+    return thread(rank) & ~0xFFFFFF
+
+
+class Report:
+    """An export while it is written.
+
+    Parameters
+    ----------
+    rank
+        The rank of its process, as MPI says; None if it says nothing.
+    start
+        UTC of the session, in ns.
+    """
+
+    def __init__(self, rank=0, *, says_rank=True, start=1_790_000_000_000_000_000, system=None):
+        self.rank, self.strings = rank, {}
+        self.rows = {name: [] for name in TABLES}
+        self.add("META_DATA_EXPORT", name="EXPORT_PRODUCT_VERSION", value="2025.1.1.1")
+        self.add("META_DATA_CAPTURE", name="PROCESS_0:ENVIRONMENT_VARIABLE", value=f"API_KEY={PHRASE}")
+        self.add("TARGET_INFO_SYSTEM_ENV", name="Hostname", value="node0")
+        self.add("TARGET_INFO_SYSTEM_ENV", name="DeviceEnvironment", value=f"TOKEN={PHRASE}")
+        self.add("TARGET_INFO_SESSION_START_TIME", utcEpochNs=start, systemClockNs=system)
+        if says_rank:
+            self.add("MPI_RANKS", globalTid=thread(rank), rank=rank)
+
+    def add(self, table, **values):
+        """Add a row; columns that are not named are null."""
+        self.rows[table].append(values)
+        return self
+
+    def name(self, text):
+        return self.strings.setdefault(text, len(self.strings) + 1)
+
+    def range(self, text, begin, end, *, kind=59, number=1, **values):
+        """Add a range of a thread, in ms."""
+        at = {"start": int(begin * MS), "end": None if end is None else int(end * MS)}
+        return self.add(
+            "NVTX_EVENTS",
+            **at,
+            eventType=kind,
+            text=text,
+            globalTid=thread(self.rank, number),
+            **({"domainId": 0} | values),
+        )
+
+    def call(self, name, begin, end, correlation=None):
+        """Add a call of CUDA, in ms."""
+        at = {"start": int(begin * MS), "end": int(end * MS), "eventClass": 0, "globalTid": thread(self.rank)}
+        return self.add("CUPTI_ACTIVITY_KIND_RUNTIME", **at, correlationId=correlation, nameId=self.name(name))
+
+    def kernel(self, name, begin, end, correlation=None, stream=7, context=1):
+        """Add a kernel, in ms."""
+        at = {"start": int(begin * MS), "end": int(end * MS), "globalPid": process(self.rank)}
+        where = {"deviceId": 0, "contextId": context, "streamId": stream}
+        return self.add(
+            "CUPTI_ACTIVITY_KIND_KERNEL", **at, **where, correlationId=correlation, shortName=self.name(name)
+        )
+
+    def write(self, path, *, page_size=4096, encoding="UTF-8", rename=(), statements=()):
+        """Write the file; `rename` has tables with other names, `statements` are executed at the end."""
+        path.unlink(missing_ok=True)
+        self.rows["StringIds"] = [{"id": number, "value": text} for text, number in self.strings.items()]
+        with closing(sqlite3.connect(path)) as base:
+            base.execute(f"PRAGMA page_size={page_size}")
+            base.execute(f"PRAGMA encoding='{encoding}'")
+            for table, declared in TABLES.items():
+                name = dict(rename).get(table, table)
+                base.execute(f"CREATE TABLE {name} ({declared})")
+                columns = [column.split()[0] for column in declared.split(", ")]
+                rows = [[row.get(column) for column in columns] for row in self.rows[table]]
+                base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * len(columns))})", rows)
+            for statement in statements:
+                base.execute(statement)
+            base.commit()
+        return path

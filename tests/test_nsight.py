@@ -1,0 +1,576 @@
+"""Exports of Nsight Systems: waits are those of the programs, nothing of the environment is shown, damage is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import struct
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import whywait
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from whywait.cli import main
+
+from tests.nsight_files import PHRASE, Report, process, thread
+from tests.results import SHARED, UNRECORDED
+
+DATA = Path(__file__).parent / "data/nsight"
+CASES = SHARED / "nsight"
+NCCL = DATA / "nccl"
+START = 1_790_000_000_000_000_000
+
+
+def case(name):
+    """Return the directory of a case; some are in the repository."""
+    if (DATA / name).is_dir():
+        return DATA / name
+    if not CASES.is_dir():
+        pytest.skip(UNRECORDED)
+    return CASES / name
+
+
+def copied(source, to):
+    shutil.copytree(source, to)
+    for file in to.iterdir():
+        file.chmod(0o644)
+    return to
+
+
+def right(name):
+    """Return the waits of a case: row, rank, cause, and length in ns."""
+    waits = json.loads((case(name) / "right.json").read_text())["waits"]
+    return sorted((wait["pattern"], wait["rank"], wait["cause"], wait["ns"]) for wait in waits)
+
+
+def found(result):
+    """Return the waits between ranks that a result has."""
+    rows = result.wait_states().to_pylist()
+    own = [row for row in rows if row["kind"].startswith(("ccl_", "mpi_"))]
+    return sorted((row["kind"], row["rank"], row["cause_rank"], round(row["waiting"] * 1e9)) for row in own)
+
+
+def visits(run, location=0):
+    """Return what a location does: name, begin and end in ms of the session of a made report."""
+    names = {row["id"]: row["name"] for row in run.definitions["Region"].to_pylist()}
+    begun, done = [], []
+    for event in run.events(location).to_pylist():
+        if event["type"] == "Enter":
+            begun.append((event["region"], event["time"]))
+        elif event["type"] == "Leave":
+            at = max(place for place, (region, _) in enumerate(begun) if region == event["region"])
+            region, begin = begun.pop(at)
+            done.append((names[region], (begin - START) / 1e6, (event["time"] - START) / 1e6))
+    return sorted(done, key=lambda visit: (visit[1], -visit[2]))
+
+
+def costs(result):
+    """Return the costs of waits between devices by rank and call path, in ms."""
+    of_all = defaultdict(float)
+    for metric in ("delay_ccl", "delay_ccl_longterm"):
+        if metric in result.profile.metrics:
+            key, value = result.profile.cells(metric)
+            position, location = np.divmod(key, result.profile.locations)
+            for callpath, where, cost in zip(result.profile.tree.preorder[position], location, value, strict=True):
+                rank, path = int(result.places.rank[where]), "/".join(result.tree.path(int(callpath)))
+                of_all[rank, path] += float(cost) * 1e3
+    return of_all
+
+
+@pytest.mark.parametrize("name", ["nccl"])
+def test_waits_are_those_of_the_program(name):
+    assert found(whywait.analyze(case(name))) == right(name)
+
+
+def test_the_loader_of_the_late_rank_pays_for_all_waits_of_nccl():
+    result = whywait.analyze(NCCL)
+    of_all = costs(result)
+    assert of_all[2, "loader"] == pytest.approx(225, rel=0.01)
+    assert "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps" in str(result.findings()[0])
+    # Two kernels and one more, an operation, all without waiting.
+    assert {group["instances"] for group in result.run.traces["groups"]} == {3}
+
+
+def test_no_output_has_variables_of_the_environment(tmp_path, capsys):
+    trace, result = str(NCCL), str(tmp_path / "result")
+    for arguments in (
+        ["info", trace, "--json"],
+        ["validate", trace],
+        ["analyze", trace, "-o", result],
+        ["export", "html", result, "-o", str(tmp_path / "page.html")],
+        ["correct", trace, "-o", str(tmp_path / "archive")],
+        ["export", "perfetto", trace, "-o", str(tmp_path / "run.pftrace")],
+    ):
+        assert main(arguments) == 0, arguments
+    said = capsys.readouterr()
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) > 10
+    for content in (said.out.encode(), said.err.encode(), *(file.read_bytes() for file in files)):
+        assert not any(secret in content for secret in (PHRASE.encode(), b"API_KEY", b"TOKEN="))
+
+
+def test_an_archive_of_a_run_gives_the_same_waits(tmp_path):
+    assert main(["correct", str(NCCL), "--clocks", "measured", "-o", str(tmp_path / "archive")]) == 0
+    assert found(whywait.analyze(tmp_path / "archive")) == right("nccl")
+
+
+def test_neither_the_order_of_reports_nor_that_of_rows_matters(tmp_path):
+    moved = copied(NCCL, tmp_path / "moved")
+    for file in moved.glob("*.sqlite"):
+        with closing(sqlite3.connect(file)) as base:
+            for (table,) in base.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+                if table != "StringIds":
+                    base.execute(f"CREATE TABLE other AS SELECT * FROM {table} ORDER BY rowid DESC")
+                    base.execute(f"DROP TABLE {table}")
+                    base.execute(f"ALTER TABLE other RENAME TO {table}")
+            base.commit()
+    assert found(whywait.analyze(moved)) == right("nccl")
+
+
+# Files
+
+
+@pytest.mark.parametrize("page_size", [512, 1024, 65536])
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+def test_pages_and_encodings_of_sqlite_are_read(page_size, encoding, tmp_path):
+    report = Report()
+    long = "a name that is longer than a page of 512 bytes " * 40
+    ranges = [(f"größe {number}" if number % 7 else long, number, number + 0.5) for number in range(400)]
+    for name, begin, end in ranges:
+        report.range(name, begin, end)
+    path = report.write(tmp_path / "report.sqlite", page_size=page_size, encoding=encoding)
+    assert visits(whywait.open(path)) == ranges
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs", "Nd"], exclude_characters="=\0"), min_size=1, max_size=600),
+        min_size=1,
+        max_size=30,
+    ),
+    page_size=st.sampled_from([512, 4096]),
+    step=st.integers(1, 10**12),
+)
+def test_all_rows_come_in_order_with_their_values(names, page_size, step, tmp_path_factory):
+    report = Report()
+    for number, name in enumerate(names):
+        report.add(
+            "NVTX_EVENTS",
+            start=number * step * 2,
+            end=number * step * 2 + step,
+            eventType=59,
+            domainId=0,
+            globalTid=thread(),
+            **({"text": name} if number % 2 else {"textId": report.name(name)}),
+        )
+    path = report.write(tmp_path_factory.mktemp("rows") / "report.sqlite", page_size=page_size)
+    read = [(name, round(begin * 1e6), round(end * 1e6)) for name, begin, end in visits(whywait.open(path))]
+    wanted = [(name, number * step * 2, number * step * 2 + step) for number, name in enumerate(names)]
+    assert [name for name, _, _ in read] == names
+    assert [begin for _, begin, _ in read] == pytest.approx([begin for _, begin, _ in wanted], rel=1e-9, abs=1)
+
+
+def test_tables_and_columns_are_found_whatever_else_there_is(tmp_path):
+    report = Report().range("work", 1, 4).range("again", 5, 6)
+    renamed = {"NVTX_EVENTS": "NVTX_EVENTS_V3"}
+    path = report.write(
+        tmp_path / "report.sqlite",
+        rename=renamed.items(),
+        statements=[
+            "CREATE TABLE NVTX_EVENTS_V2 (start INTEGER, end INTEGER, eventType INTEGER)",
+            "INSERT INTO NVTX_EVENTS_V2 VALUES (1, 2, 59)",
+            "CREATE VIEW v AS SELECT * FROM StringIds",
+            "CREATE INDEX i ON NVTX_EVENTS_V3 (start)",
+            "ALTER TABLE NVTX_EVENTS_V3 ADD COLUMN later INTEGER",
+            "ALTER TABLE NVTX_EVENTS_V3 RENAME COLUMN text TO TEXT",
+        ],
+    )
+    assert visits(whywait.open(path)) == [("work", 1, 4), ("again", 5, 6)]
+    # Numbers may be written as text, and whole ones as fractions; others cost their row.
+    changes = [
+        "UPDATE NVTX_EVENTS_V3 SET start = '1000000', end = 4000000.0 WHERE text = 'work'",
+        "UPDATE NVTX_EVENTS_V3 SET start = 'soon' WHERE text = 'again'",
+    ]
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE typeless AS SELECT * FROM NVTX_EVENTS_V3")
+        base.execute("DROP TABLE NVTX_EVENTS_V3")
+        columns = "start, end, eventType, rangeId, domainId, text, textId, globalTid, endGlobalTid, binaryData, later"
+        base.execute(f"CREATE TABLE NVTX_EVENTS_V3 ({columns})")
+        base.execute("INSERT INTO NVTX_EVENTS_V3 SELECT * FROM typeless")
+        for change in changes:
+            base.execute(change)
+        base.commit()
+    run = whywait.open(path)
+    assert visits(run) == [("work", 1, 4)]
+    assert [text for _, _, text in run.oddities] == [
+        "NVTX_EVENTS_V3: 1 rows have values that cannot be, and are left out"
+    ]
+
+
+def test_a_table_without_row_numbers_is_refused(tmp_path):
+    path = (
+        Report()
+        .range("work", 1, 4)
+        .write(
+            tmp_path / "report.sqlite",
+            statements=[
+                "DROP TABLE MPI_RANKS",
+                "CREATE TABLE MPI_RANKS (globalTid INTEGER PRIMARY KEY, rank) WITHOUT ROWID",
+            ],
+        )
+    )
+    with pytest.raises(whywait.ArchiveError, match="MPI_RANKS is WITHOUT ROWID"):
+        whywait.open(path)
+
+
+def test_a_file_that_is_not_all_there_is_is_refused(tmp_path):
+    path = Report().range("work", 1, 4).write(tmp_path / "report.sqlite")
+    beside = path.with_name("report.sqlite-wal")
+    beside.write_bytes(b"changes")
+    with pytest.raises(whywait.ArchiveError, match=r"report.sqlite-wal beside it has changes.*VACUUM INTO"):
+        whywait.open(path)
+    beside.write_bytes(b"")
+    journal = path.with_name("report.sqlite-journal")
+    journal.write_bytes(bytes(28))
+    assert visits(whywait.open(path)) == [("work", 1, 4)]
+    journal.write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
+    with pytest.raises(whywait.ArchiveError, match=r"report\.sqlite-journal beside it"):
+        whywait.open(path)
+
+
+def pages_of(path, table, page_size):
+    """Return the first page of a table and the number of all pages."""
+    with closing(sqlite3.connect(path)) as base:
+        (root,) = base.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", [table]).fetchone()
+    return root, path.stat().st_size // page_size
+
+
+def test_damaged_pages_are_left_out_or_refused(tmp_path):
+    report = Report()
+    for number in range(4000):
+        report.range(f"range {number % 3}", number, number + 0.5)
+    path = report.write(tmp_path / "report.sqlite", page_size=512)
+    whole = path.read_bytes()
+    root, pages = pages_of(path, "NVTX_EVENTS", 512)
+    leaves = [page for page in range(1, pages) if whole[page * 512] == 13 and b"range " in whole[page * 512 :][:512]]
+    assert len(leaves) > 200
+    damaged = bytearray(whole)
+    damaged[leaves[9] * 512] = 77
+    path.write_bytes(damaged)
+    run = whywait.open(path)
+    assert 3980 < len(visits(run)) < 4000
+    assert any("NVTX_EVENTS: 1 pages cannot be read" in text for _, _, text in run.oddities)
+    for page in leaves[:20]:
+        damaged[page * 512 + 3 : page * 512 + 5] = b"\xff\xff"
+    path.write_bytes(damaged)
+    with pytest.raises(whywait.ArchiveError, match=r"\d+ of \d+ pages of its table NVTX_EVENTS cannot be read"):
+        whywait.open(path)
+    # A page that is its own child is looked at once.
+    damaged = bytearray(whole)
+    damaged[(root - 1) * 512 + 8 : (root - 1) * 512 + 12] = struct.pack(">I", root)
+    path.write_bytes(damaged)
+    run = whywait.open(path)
+    assert 3000 < len(visits(run)) < 4000
+    assert any("NVTX_EVENTS: 1 pages cannot be read" in text for _, _, text in run.oddities)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_a_file_that_is_cut_says_so(share, tmp_path):
+    report = Report()
+    for number in range(4000):
+        report.range("range", number, number + 0.5)
+    path = report.write(tmp_path / "report.sqlite", page_size=512)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    run = whywait.open(path)
+    said = " ".join(text for _, _, text in run.oddities)
+    assert "the file is shorter than its header says" in said
+    assert "NVTX_EVENTS" in said
+    assert run.events(0).num_rows < 8000
+
+
+@pytest.mark.parametrize("length", [16, 50, 99, 100, 511])
+def test_a_file_that_is_hardly_there_is_an_error(length, tmp_path, capsys):
+    path = Report().range("work", 1, 4).write(tmp_path / "report.sqlite")
+    path.write_bytes(path.read_bytes()[:length])
+    assert main(["info", str(path)]) in (2, 3)
+    assert str(path) in capsys.readouterr().err
+
+
+# Runs
+
+
+def test_two_runs_in_one_directory_are_refused(tmp_path):
+    for rank in range(2):
+        Report(rank).range("work", 1, 4).write(tmp_path / f"a.{rank}.sqlite")
+    Report(1).range("work", 2, 3).write(tmp_path / "b.1.sqlite")
+    with pytest.raises(whywait.UsageError, match=r"rank 1 is in a.1.sqlite and in b.1.sqlite"):
+        whywait.open(tmp_path)
+    Report(2, start=START + 10**12).range("work", 2, 3).write(tmp_path / "b.1.sqlite")
+    with pytest.raises(
+        whywait.UsageError, match=r"different runs: a.[01].sqlite ends 999.998 s before b.1.sqlite begins"
+    ):
+        whywait.open(tmp_path)
+
+
+def test_a_report_without_the_program_is_refused(tmp_path):
+    path = Report(says_rank=False).write(tmp_path / "report.sqlite")
+    with pytest.raises(whywait.UsageError, match="record with nsys profile --trace=mpi,cuda,nvtx"):
+        whywait.open(path)
+
+
+def test_ranks_are_those_of_mpi_or_of_names(tmp_path):
+    for number in (2, 10, 9):
+        Report(number, says_rank=False).range("work", 1, 4).write(tmp_path / f"report.{number}.sqlite")
+    run = whywait.open(tmp_path)
+    assert [rank["rank"] for rank in run.traces["ranks"]] == [2, 9, 10]
+    assert run.traces["missing"] == [0, 1, 3, 4, 5, 6, 7, 8]
+    Report(5).range("work", 1, 4).write(tmp_path / "report.9.sqlite")
+    run = whywait.open(tmp_path)
+    assert [(rank["rank"], rank["file"]) for rank in run.traces["ranks"]] == [
+        (0, "report.10.sqlite"),
+        (1, "report.2.sqlite"),
+        (5, "report.9.sqlite"),
+    ]
+    assert sum("is a guess by the order of names" in text for _, _, text in run.oddities) == 2
+
+
+def test_sessions_of_a_node_are_as_far_apart_as_on_its_clock(tmp_path):
+    Report(0, start=START, system=5_000).range("work", 1, 4).write(tmp_path / "report.0.sqlite")
+    Report(1, start=START + 77, system=6_000).range("work", 1, 4).write(tmp_path / "report.1.sqlite")
+    run = whywait.open(tmp_path)
+    begins = [run.events(location).to_pylist()[0]["time"] - START for location in range(2)]
+    assert begins == [1_000_000, 1_001_000]
+    assert not run.nsight["separate_clocks"]
+    Report(1, start=START + 77).range("work", 1, 4).write(tmp_path / "report.1.sqlite")
+    Report(0, start=START).range("work", 1, 4).write(tmp_path / "report.0.sqlite")
+    assert whywait.open(tmp_path).nsight["separate_clocks"]
+
+
+# Threads and devices
+
+
+def test_ranges_and_calls_are_nested(tmp_path):
+    report = Report()
+    report.range("epoch", 0, 20).range("step 1", 1, 9).range("step 2", 10, 19).range("aten::add, op_id = 7", 2, 3)
+    report.range("aten::add, op_id = 9", 11, 12).range("open", 19.5, None)
+    report.call("cudaLaunchKernel_v7000", 4, 5, 1).kernel("gemm", 5, 8, 1)
+    report.range("loose", 13, 14, kind=60).range("across", 8, 12, kind=60).range(
+        "of another", 16, 17, kind=60, endGlobalTid=1
+    )
+    report.range("mark", 2, None, kind=34)
+    run = whywait.open(report.write(tmp_path / "report.sqlite"))
+    add = "aten::add, op_id = N"
+    assert visits(run) == [
+        ("epoch", 0, 20),
+        ("step", 1, 9),
+        (add, 2, 3),
+        ("cudaLaunchKernel", 4, 5),
+        ("step", 10, 19),
+        (add, 11, 12),
+        ("loose", 13, 14),
+        ("open", 19.5, 20),
+    ]
+    assert run.traces["steps"] == [1, 2]
+    assert visits(run, 1) == [("gemm", 5, 8)]
+    paths = {tuple(row["callpath"]) for row in whywait.analyze(run).callpaths().to_pylist()}
+    assert ("epoch", "step", "gemm") in paths
+    assert ("aten::add, op_id = 7", 2, 3) in visits(whywait.open(run.path, paths="all"))
+
+
+def test_work_is_launched_by_the_call_of_its_own_process(tmp_path):
+    report = Report()
+    report.range("mine", 0, 9).call("cudaLaunchKernel_v7000", 1, 2, 7).kernel("of rank 0", 3, 4, 7)
+    report.rank = 1
+    report.add("MPI_RANKS", globalTid=thread(1), rank=1)
+    report.range("other", 0, 9).call("cudaLaunchKernel_v7000", 2, 3, 7).kernel("of rank 1", 4, 5, 7)
+    report.kernel("without a launch", 6, 7, 8)
+    result = whywait.analyze(report.write(tmp_path / "report.sqlite"))
+    paths = {tuple(row["callpath"]) for row in result.callpaths().to_pylist()}
+    assert {("mine", "of rank 0"), ("other", "of rank 1"), ("without a launch",)} <= paths
+    assert [rank["unlaunched"] for rank in result.run.traces["ranks"]] == [0, 1]
+
+
+def test_synchronizations_name_streams_and_events(tmp_path):
+    report = Report()
+    where = {"deviceId": 0, "globalPid": process()}
+    report.call("cudaLaunchKernel", 0, 1, 1).kernel("first", 1, 5, 1, stream=7)
+    report.call("cudaEventRecord", 1, 2, 2).add(
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT", **where, streamId=7, correlationId=2, eventId=3, eventSyncId=40
+    )
+    report.call("cudaLaunchKernel", 2, 3, 3).kernel("second", 5, 15, 3, stream=7)
+    report.call("cudaLaunchKernel", 3, 3.5, 6).kernel("elsewhere", 4, 20, 6, stream=9)
+    report.call("cudaEventSynchronize", 4, 6, 4).add(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **where, correlationId=4, syncType=1, eventId=3, eventSyncId=40
+    )
+    report.call("cudaStreamSynchronize", 7, 16, 5).add(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", **where, correlationId=5, syncType=3, streamId=7
+    )
+    path = report.write(tmp_path / "report.sqlite")
+
+    def waits(run):
+        rows = whywait.analyze(run).wait_states().to_pylist()
+        own = [row for row in rows if row["kind"] == "gpu_host_wait"]
+        return [(row["path"], row["cause_callpath"][-1]) for row in own]
+
+    # Not for the second kernel or for the other stream, which run longer.
+    right = [("cudaEventSynchronize", "first"), ("cudaStreamSynchronize", "second")]
+    assert sorted(waits(path)) == right
+    with closing(sqlite3.connect(path)) as base:
+        for table in ("CUDA_EVENT", "SYNCHRONIZATION"):
+            base.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET eventSyncId = NULL")
+        base.commit()
+    assert sorted(waits(path)) == right
+
+
+def test_copies_have_the_names_of_other_formats(tmp_path):
+    report = Report().range("work", 0, 1)
+    for number, kind in enumerate((1, 2, 8, 10)):
+        at = {"start": number * 10**6, "end": number * 10**6 + 5, "globalPid": process()}
+        report.add("CUPTI_ACTIVITY_KIND_MEMCPY", **at, deviceId=0, contextId=1, streamId=7, copyKind=kind)
+    run = whywait.open(report.write(tmp_path / "report.sqlite"))
+    assert [name for name, _, _ in visits(run, 1)] == [
+        "copy to device",
+        "copy to host",
+        "copy on device",
+        "copy between devices",
+    ]
+
+
+# NCCL
+
+
+COMM = 0xABCDEF
+LAYOUTS = {
+    1: [("NCCL communicator ID", 18, None), ("No. of ranks", 5, 8), ("Rank", 5, 12)],
+    2: [("NCCL communicator ID", 18, None), ("Message size [bytes]", 22, 8), ("Root", 5, 16)],
+    3: [("NCCL communicator ID", 18, None), ("Message size [bytes]", 22, 8), ("Peer rank", 5, 16)],
+}
+
+
+def payload(layout, form, *values):
+    data = struct.pack("<" + form, *values)
+    return struct.pack("<QQQQ", 1, layout, len(data), 32) + data
+
+
+class NcclReport(Report):
+    """A report with calls of NCCL: a call, its launch, and its kernel, in ms."""
+
+    def __init__(self, rank, *, size=None, comm_rank=None):
+        super().__init__(rank)
+        self.add("NVTX_EVENTS", start=0, eventType=75, text="NCCL", domainId=1, globalTid=thread(rank))
+        for layout, entries in LAYOUTS.items():
+            for number, (name, kind, offset) in enumerate(entries):
+                self.add(
+                    "NVTX_PAYLOAD_SCHEMA_ENTRIES",
+                    domainId=1,
+                    schemaId=layout,
+                    idx=number,
+                    type=kind,
+                    name=name,
+                    offset=offset,
+                )
+        self.correlation = 0
+        if size is not None:
+            self.said("ncclCommInitRank", 0.1, 0.2, payload(1, "Qii", COMM, size, comm_rank))
+
+    def said(self, name, begin, end, data=None):
+        return self.range(name, begin, end, domainId=1, binaryData=data)
+
+    def launched(self, kernel, at, begin, end):
+        self.correlation += 1
+        return self.call("cuLaunchKernelEx", at, at + 0.1, self.correlation).kernel(
+            kernel, begin, end, self.correlation, stream=20
+        )
+
+
+def test_a_broadcast_waits_for_its_root_in_the_communicator(tmp_path):
+    # The communicator has the ranks in the other order.
+    for rank in range(3):
+        report = NcclReport(rank, size=3, comm_rank=2 - rank)
+        report.said("ncclBroadcast", 1, 1.5, payload(2, "QQi", COMM, 64, 2)).launched(
+            "ncclDevKernel_Broadcast", 1.1, 2, 11
+        )
+        if rank == 0:
+            report.rows["CUPTI_ACTIVITY_KIND_KERNEL"][-1]["start"] = 10_000_000
+        report.write(tmp_path / f"report.{rank}.sqlite")
+    result = whywait.analyze(tmp_path)
+    assert found(result) == [("ccl_late_broadcast", 1, 0, 8_000_000), ("ccl_late_broadcast", 2, 0, 8_000_000)]
+    assert not result.run.nsight["notes"]
+
+
+def test_messages_of_a_group_wait_for_the_longest(tmp_path):
+    # A ring: each sends to the next one and receives from the one before, rank 1 late.
+    for rank in range(3):
+        report = NcclReport(rank, size=3, comm_rank=rank)
+        report.said("ncclSend", 1, 1.1, payload(3, "QQi", COMM, 64, (rank + 1) % 3))
+        report.said("ncclRecv", 1.2, 1.3, payload(3, "QQi", COMM, 64, (rank - 1) % 3))
+        report.said("ncclGroupEnd", 1.4, 2).launched("ncclDevKernel_SendRecv", 1.5, 10 if rank == 1 else 2, 11)
+        report.write(tmp_path / f"report.{rank}.sqlite")
+    result = whywait.analyze(tmp_path)
+    (group,) = result.run.traces["groups"]
+    assert (group["messages"], group["message_parts"]) == (3, 6)
+    waits = {(rank, cause): waiting for _, rank, cause, waiting in found(result)}
+    assert waits[2, 1] == waits[0, 1] == 8_000_000
+
+
+def test_a_group_has_a_kernel_for_each_communicator(tmp_path):
+    for rank in range(2):
+        report = NcclReport(rank)
+        for comm in (COMM, COMM + 1):
+            report.said("ncclAllReduce", 1 + (comm > COMM) / 10, 1.05, payload(2, "QQi", comm, 64, 0))
+        report.said("ncclGroupEnd", 1.4, 3)
+        for number in range(2):
+            report.launched("ncclDevKernel_AllReduce", 1.5 + number, 2 + rank + 10 * number, 9 + 10 * number)
+        report.write(tmp_path / f"report.{rank}.sqlite")
+    run = whywait.open(tmp_path)
+    assert sorted((group["name"], group["instances"]) for group in run.traces["groups"]) == [
+        (f"group {COMM:#x}", 1),
+        (f"group {COMM + 1:#x}", 1),
+    ]
+
+
+def test_kernels_that_say_nothing_are_matched_by_order(tmp_path):
+    moved = copied(NCCL, tmp_path / "moved")
+    for file in moved.glob("*.sqlite"):
+        with closing(sqlite3.connect(file)) as base:
+            base.execute("UPDATE NVTX_EVENTS SET binaryData = NULL")
+            base.commit()
+    result = whywait.analyze(moved)
+    assert found(result) == right("nccl")
+    assert {group["method"] for group in result.run.traces["groups"]} == {"order of all operations (inferred)"}
+    assert any("--include-blobs=true" in text for _, _, text in result.run.oddities)
+
+
+def test_of_a_run_with_one_report_no_rank_is_blamed(tmp_path):
+    NcclReport(0, size=2, comm_rank=0).said("ncclAllReduce", 1, 1.5, payload(2, "QQi", COMM, 8, 0)).launched(
+        "ncclDevKernel_AllReduce", 1.1, 2, 30
+    ).write(tmp_path / "report.0.sqlite")
+    result = whywait.analyze(tmp_path)
+    assert not found(result)
+    assert (result.run.traces["world_size"], result.run.traces["missing"]) == (2, [1])
+    assert result.run.traces["groups"][0]["partial"]
+
+
+def test_users_name_kernels_that_communicate(tmp_path):
+    for rank in range(2):
+        report = Report(rank).range("work", 0, 1).kernel("my_sum", 2 + 3 * rank, 9)
+        report.write(tmp_path / f"report.{rank}.sqlite")
+    assert not found(whywait.analyze(tmp_path))
+    run = whywait.open(tmp_path, comm_kernels=["my_.*=all_reduce"])
+    assert found(whywait.analyze(run)) == [("ccl_wait_nxn", 0, 1, 3_000_000)]
+
+
+def test_what_a_report_has_is_said(tmp_path, capsys):
+    report = Report().range("work", 1, 4)
+    report.add("OSRT_API", start=1, end=2, globalTid=thread(), nameId=1)
+    assert main(["info", str(report.write(tmp_path / "report.sqlite"))]) == 0
+    said = capsys.readouterr().out
+    for words in ("Nsight Systems      2025.1.1.1", "not analyzed        OSRT_API", "NVTX_EVENTS 1", "1 of 1"):
+        assert words in said
