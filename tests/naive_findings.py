@@ -577,6 +577,18 @@ def _(raw, row):
     return None if rows else 0
 
 
+@check("file files", "io", "one_does_all")
+def _(raw, row):
+    times = Counter()
+    for one in raw.rows("io"):
+        if one["callpath_id"] == row.callpath_id and one["file"] is not None:
+            times[one["file"]] += one["in_calls"]
+    most = max(times.values())
+    assert is_near(times[row.value("file")], most)
+    others = len(times) - 1
+    assert (row.value("files") if others else 0) == others
+
+
 @check("who", "io")
 def _(raw, row):
     assert {rank for rank, _ in locations_of(row.value("who"), raw)} == set(row.ranks)

@@ -227,7 +227,8 @@ def test_the_slow_reader_is_a_finding(tmp_path):
     [found] = [one for one in findings(result) if one.rule == "io"]
     assert found.loss == pytest.approx(6.5 + 4.5)
     assert found.sentence == (
-        "main/read takes 6.50 s for 10 MiB in 10 operations, 85% of it on rank 1; the other waits 4.50 s for it."
+        "main/read takes 6.50 s for 10 MiB in 10 operations on input, 85% of it on rank 1; "
+        "the other waits 4.50 s for it."
     )
     assert found.ranks == [1]
     assert "MPI-IO" in found.advice
@@ -236,7 +237,7 @@ def test_the_slow_reader_is_a_finding(tmp_path):
 def test_small_operations_are_to_be_collected(tmp_path):
     lines = [f"{rank}: write(file=log, bytes=100) [{n}, {n + 1}]" for n in range(5) for rank in (0, 1)]
     [found] = [one for one in findings(analyzed("\n".join(lines), tmp_path)) if one.rule == "io"]
-    assert found.sentence == "write takes 10.0 s for 0.98 KiB in 10 operations."
+    assert found.sentence == "write takes 10.0 s for 0.98 KiB in 10 operations on log."
     assert found.advice.startswith("Collect data in a buffer")
 
 

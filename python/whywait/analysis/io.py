@@ -62,6 +62,16 @@ def operations_of(result: ResultData, callpath: int) -> dict[str, int]:
     return {name: pc.sum(own[name]).as_py() or 0 for name in _NUMBERS}
 
 
+def files_of(result: ResultData, callpath: int) -> list[str]:
+    """Return the names of the files that are used in a call path, that with the most time in calls first."""
+    native = result.tables.io
+    here = native.filter(pc.fill_null(pc.equal(native["callpath"], callpath), False))
+    named = here.filter(pc.is_valid(here["file"]))
+    sums = named.group_by("file").aggregate([("in_calls", "sum")])
+    order = sorted(sums.to_pylist(), key=lambda one: (-one["in_calls_sum"], one["file"]))
+    return [one["file"] for one in order]
+
+
 def _counted(native: pa.Table) -> pa.Table:
     """Return the table with a column for each sum."""
     operation = native["operation"].cast(pa.string())

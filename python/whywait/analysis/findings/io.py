@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whywait.analysis.findings.files import FIGURES as FILES
+from whywait.analysis.findings.files import on_files
 from whywait.analysis.findings.groups import who
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
 from whywait.analysis.findings.suffering import suffering
@@ -26,6 +28,7 @@ does most of it, let all ranks read and write (MPI-IO), or do it on a thread of 
 """
 FIGURES = Figures(
     LOSSES,
+    FILES,
     place=("name", "the call path"),
     spent=("s", "the time of I/O in it"),
     moved=("bytes", "the bytes that it reads and writes, in the whole run"),
@@ -46,6 +49,7 @@ def detect(run: Run) -> Iterator[Finding]:
         is_one = len(ranks) <= run.few() and run.ranks > 1
         found = operations_of(run.result, bearer.callpath)
         sentence = FIGURES.say("{place} takes {spent}", place=run.place(bearer.callpath), spent=spent) + _moved(found)
+        sentence += on_files(run, bearer.callpath)
         if is_one:
             here = np.isin(run.result.places.rank, ranks)
             sentence += FIGURES.say(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whywait.analysis.findings.files import FIGURES as FILES
+from whywait.analysis.findings.files import on_files
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
 from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
@@ -25,6 +27,7 @@ part (MPI-IO).
 """
 FIGURES = Figures(
     LOSSES,
+    FILES,
     rank=("name", "the rank"),
     place=("name", "the call path"),
     worked=("s", "the time of the rank in the call path"),
@@ -51,13 +54,16 @@ def detect(run: Run) -> Iterator[Finding]:
         if np.bincount(rank, bearer.costs)[most] < _OTHERS * bearer.waiting:
             continue
         place = run.place(bearer.callpath)
-        values = {"rank": f"rank {most}", "place": place, "worked": float(worked[most])}
+        values = {"rank": f"rank {most}", "place": place}
         if visited.size == 1:
-            sentence = FIGURES.say("Only {rank} works in {place}, for {worked}", **values)
+            sentence = FIGURES.say("Only {rank} works in {place}", **values)
         else:
             sentence = FIGURES.say(
-                "{rank} does {worked_share} of the work in {place}, for {worked}", worked_share=share, **values
+                "{rank} does {worked_share} of the work in {place}", worked_share=share, **values
             ).capitalized()
+        if bearer.kind == "io":
+            sentence += on_files(run, bearer.callpath)
+        sentence += FIGURES.say(", for {worked}", worked=float(worked[most]))
         others = "the other" if run.ranks == 2 else "the others"
         sentence = sentence + "; " + suffering(run, [bearer], "the ") + "."
         how = "Let all ranks read and write (MPI-IO)" if bearer.kind == "io" else "Distribute {place} over the ranks"
