@@ -1,11 +1,12 @@
-"""Measure what the recorder adds to an MPI call: in ns, and in instructions.
+"""Measure what the recorder adds to an MPI call, or to one that reads a file: in ns, and in instructions.
 
-    python benches/record.py [--mpicc MPICC] [--library LIBRARY] [--runs N] [--instructions] [--python]
+    python benches/record.py [--mpicc MPICC] [--library LIBRARY] [--runs N] [--instructions] [--python] [--files]
 
 One process, calls on MPI_COMM_SELF: MPI_Allreduce, and MPI_Irecv + MPI_Send + MPI_Wait, with few and with many frames
 on the stack. Runs with and without the recorder take turns, and the fastest of many rounds counts. Instructions are
 counted by valgrind's callgrind, and do not vary with the load of the machine. With --python, calls come from functions
-of Python through mpi4py, without call paths, with those of C, and with those of Python as well.
+of Python through mpi4py, without call paths, with those of C, and with those of Python as well. With --files, calls
+read 512 bytes at a time of a file in memory, and the library is one that catches functions of files.
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = {"MPI_Allreduce": ("allreduce", 1), "Irecv + Send + Wait": ("message", 3)}
+FILES = {"read of 512 bytes": ("read", 1), "fread of 512 bytes": ("fread", 1)}
 # Frames between main and the call; beside them are three of the program's own and three of its start.
 # Open MPI starts for root only if told so twice.
 ALLOWED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 FRAMES = {"none": 0, "13 frames": 7, "28 frames": 22}
 
 
-def environment(library: Path, spool: Path, *, callpaths: bool, python: bool = True) -> dict[str, str]:
+def environment(
+    library: Path, spool: Path, *, callpaths: bool, python: bool = True, groups: str = ""
+) -> dict[str, str]:
     """Variables that have a program recorded."""
     shutil.rmtree(spool, ignore_errors=True)
     return {
         "LD_PRELOAD": str(library),
         "WHYWAIT_RECORD": str(spool),
-        "WHYWAIT_RECORD_OPTIONS": f"callpaths={int(callpaths)};python={'auto' if python else 'off'}",
+        "WHYWAIT_RECORD_OPTIONS": f"callpaths={int(callpaths)};python={'auto' if python else 'off'};{groups}",
     }
 
 
@@ -99,6 +103,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--instructions", action="store_true")
     parser.add_argument("--python", action="store_true")
+    parser.add_argument("--files", action="store_true")
     arguments = parser.parse_args()
     if arguments.python:
         return from_python(arguments)
@@ -107,13 +112,19 @@ def main() -> int:
         program = directory / "record"
         subprocess.run([arguments.mpicc, "-O2", "-o", program, Path(__file__).with_suffix(".c")], check=True)
         print(f"{'calls':22}{'call path':12}{'alone':>10}{'recorded':>10}{'added per call':>16}")
-        for title, (case, calls) in CASES.items():
+        library, groups = arguments.library, ""
+        if arguments.files:
+            from whywait._record.elf import Elf
+
+            library, groups = directory / arguments.library.name, "groups=env,coll,posix"
+            library.write_bytes(Elf(arguments.library).exporting(lambda _: True))
+        for title, (case, calls) in (FILES if arguments.files else CASES).items():
             for depth, frames in FRAMES.items():
                 best = {False: float("inf"), True: float("inf")}
                 for turn in range(2 * arguments.runs):
                     recorded = turn % 2 == 1
                     variables = (
-                        environment(arguments.library, directory / "spool", callpaths=depth != "none")
+                        environment(library, directory / "spool", callpaths=depth != "none", groups=groups)
                         if recorded
                         else {}
                     )

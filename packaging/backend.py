@@ -91,13 +91,13 @@ def build_recorder(arguments: list[str]) -> None:
 
 
 def _shipped(library: Path) -> bytes:
-    """Return the recorder as it is shipped: it catches functions of threads only where it is made to fit a program."""
+    """Return the recorder as it is shipped: it catches none of the C library until it is made to fit a program."""
     specification = importlib.util.spec_from_file_location("elf", PLACE.parent / "elf.py")
     elf = importlib.util.module_from_spec(specification)
     # Its dataclasses look for their module.
     sys.modules[specification.name] = elf
     specification.loader.exec_module(elf)
-    return elf.Elf(library).exporting(lambda name: not name.startswith("pthread_"))
+    return elf.Elf(library).exporting(lambda name: not elf.is_of_c_library(name))
 
 
 def _environment() -> dict[str, str]:

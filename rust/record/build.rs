@@ -56,6 +56,15 @@ const ROLES: &[&str] = &[
     "members",
     "offset",
     "whence",
+    "fd",
+    "newfd",
+    "stream",
+    "access",
+    "size",
+    "items",
+    "vector",
+    "line",
+    "string",
 ];
 
 fn camel(name: &str) -> String {
@@ -71,13 +80,16 @@ fn main() {
     let functions = rows(Path::new("."));
     let (mut classes, mut groups) = (Vec::new(), Vec::new());
     let (mut constants, mut rows, mut exports) = (String::new(), String::new(), String::new());
+    let mut variadic = String::new();
     for (index, function) in functions.iter().enumerate() {
         let (class, group) = (function.text("class"), function.text("group"));
         let of_mpi = function.name.strip_prefix("MPI_");
         let name = of_mpi.unwrap_or(&function.name);
         let (owner, real) = match of_mpi {
             Some(name) => ("Mpi", format!("PMPI_{name}")),
-            None if group == "threads" => ("System", name.to_owned()),
+            None if ["threads", "posix"].contains(&group) => {
+                ("System", function.find("real").unwrap_or(name).to_owned())
+            }
             None => ("Shmem", name.to_owned()),
         };
         for (list, item) in [(&mut classes, class), (&mut groups, group)] {
@@ -111,12 +123,13 @@ fn main() {
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, arguments: {}, element: {}, roles: [{}] }},",
+            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, reads: {}, arguments: {}, element: {}, roles: [{}] }},",
             camel(class),
             camel(group),
             large == Some("counts"),
             name.contains("catter") && roles[16] != "NO",
             name.contains("eighbor"),
+            reads(name),
             arguments.max(large_arguments).max(least),
             function.element,
             roles.join(", "),
@@ -125,6 +138,13 @@ fn main() {
         // Elsewhere than on x86-64, `catch` does not keep floating-point registers.
         let floats = floats && owner == "Shmem" && target != "x86_64";
         if function.entry.contains_key("caught") || floats {
+            continue;
+        }
+        if let Some(named) = function.entry.get("variadic") {
+            // Where arguments that vary are depends on the machine.
+            if target == "x86_64" {
+                writeln!(variadic, "    {name} = {}, {named};", index * 4).unwrap();
+            }
             continue;
         }
         if of_mpi.is_none() {
@@ -151,7 +171,7 @@ fn main() {
     }
     let source = format!(
         "{}\n{}\n{}\npub(crate) const GROUPS: &[(&str, Group)] = &[{names}];\npub(crate) const ROLES: usize = {};\n\
-         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\nexport! {{\n{exports}}}\n",
+         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\nexport! {{\n{exports}}}\n#[cfg(target_arch = \"x86_64\")]\nexport_variadic! {{\n{variadic}}}\n",
         list("Class", &classes, camel),
         list("Group", &groups, camel),
         list("Role", ROLES, camel),

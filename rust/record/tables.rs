@@ -4,13 +4,16 @@ use std::fs;
 use std::path::Path;
 
 /// The tables, in the order of the functions' numbers.
-const TABLES: [&str; 3] = ["mpi.toml", "threads.toml", "shmem.toml"];
+const TABLES: [&str; 4] = ["mpi.toml", "threads.toml", "shmem.toml", "posix.toml"];
 
 /// One function.
 struct Row {
     /// What the table says.
     entry: toml::Table,
     name: String,
+    /// Name of its region.
+    #[allow(dead_code, reason = "for the reader")]
+    region: String,
     /// What each argument is.
     #[allow(dead_code, reason = "for the recorder")]
     args: String,
@@ -57,8 +60,13 @@ fn expand(entry: &toml::Table, table: &toml::Table, is_twin: bool, rows: &mut Ve
     } else {
         (name.to_owned(), args.to_owned())
     };
-    let Some(list) = entry.get("of").and_then(toml::Value::as_str) else {
-        rows.push(Row { entry: entry.clone(), name, args, element: 0 });
+    let of = |key: &str| entry.get(key).and_then(toml::Value::as_str);
+    let Some(list) = of("of") else {
+        let region = of("region").unwrap_or(&name).to_owned();
+        let others = of("also").unwrap_or_default().split_whitespace().map(str::to_owned);
+        for name in others.chain([name]) {
+            rows.push(Row { entry: entry.clone(), name, region: region.clone(), args: args.clone(), element: 0 });
+        }
         return;
     };
     for word in table["lists"][list].as_str().expect("words").split(' ') {
@@ -67,11 +75,18 @@ fn expand(entry: &toml::Table, table: &toml::Table, is_twin: bool, rows: &mut Ve
             "longdouble" => "memory",
             _ => "-",
         };
+        let name = name.replace("{}", word);
         rows.push(Row {
             entry: entry.clone(),
-            name: name.replace("{}", word),
+            region: name.clone(),
+            name,
             args: args.replace("value", value),
             element: table["sizes"][word].as_integer().expect("a size"),
         });
     }
+}
+
+/// Whether a function of files reads, to judge by its name.
+fn reads(name: &str) -> bool {
+    ["read", "get", "scan"].iter().any(|word| name.contains(word))
 }

@@ -11,12 +11,16 @@ fn main() {
     let mut code =
         String::from("/// All functions, by their numbers.\npub(crate) static FUNCTIONS: &[Function] = &[\n");
     for function in rows(&manifest.join("../record")) {
-        let (name, class) = (&function.name, function.text("class"));
+        let (name, class) = (&function.region, function.text("class"));
         let (major, minor) = function.text("since").split_once('.').expect("a version with a point");
         let operation = operation(name, class).map_or("None".into(), |found| format!("Some(CollectiveOp::{found})"));
         let class: String = class.split('_').map(capitalized).collect();
-        writeln!(code, "    Function::new({name:?}, Class::{class}, ({major}, {minor}), {operation}),")
-            .expect("memory");
+        writeln!(
+            code,
+            "    Function::new({name:?}, Class::{class}, ({major}, {minor}), {}, {operation}),",
+            reads(name)
+        )
+        .expect("memory");
     }
     code.push_str("];\n");
     let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")).join("functions.rs");

@@ -16,7 +16,9 @@ ALLOCATORS = ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"
 
 TWO_MPIS = pytest.mark.parametrize("mpi", MPIS[:2], ids=lambda mpi: mpi.name, indirect=True)
 ONE_MPI = pytest.mark.parametrize("mpi", MPIS[:1], ids=lambda mpi: mpi.name, indirect=True)
-OPTIONS = pytest.mark.parametrize("options", [(), ("--threads",)], ids=["", "threads"])
+OPTIONS = pytest.mark.parametrize(
+    "options", [(), ("--threads",), ("--groups=posix", "--threads")], ids=["", "threads", "threads and files"]
+)
 
 
 @TWO_MPIS
@@ -32,7 +34,8 @@ def test_hooks_work_where_little_is_allowed(mpi, tmp_path, options):
     counts = whywait.open(tmp_path / "out").info(events=True)["events_by_type"]
     # The timer of the program may ring seldom on a busy machine; what is in malloc is certain.
     assert counts["MpiCollectiveEnd"] == 10_001
-    assert (counts.get("ThreadAcquireLock", 0) > 1000) == bool(options)
+    assert (counts.get("ThreadAcquireLock", 0) > 1000) == ("--threads" in options)
+    assert (counts.get("IoOperationComplete", 0) > 1000) == ("--groups=posix" in options)
 
 
 @ONE_MPI

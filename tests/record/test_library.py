@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from whywait._record.elf import is_of_c_library
 from whywait._record.fitted import LIBRARY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +63,9 @@ def test_it_exports_the_functions_of_its_tables_only():
     }
     assert of_mpi == expected
     others = {function["name"] for function in table("threads.toml") if "caught" not in function}
-    assert exported - of_mpi == others | shmem() | {"ompt_start_tool"}
+    files = {name for function in table("posix.toml") for name in [function["name"], *function.get("also", "").split()]}
+    assert exported - of_mpi == others | files | shmem() | {"ompt_start_tool"}
+    assert {name for name in exported if is_of_c_library(name)} == others | files
 
 
 def test_it_is_small():

@@ -23,7 +23,15 @@ _SHT_DYNSYM = 11
 _INFO = 4
 _STB_LOCAL, _STB_GLOBAL = 0, 1
 
+# How the names of functions begin that the recorder catches of other libraries than that of C: MPI, OpenSHMEM, OMPT.
+_OF_OTHERS = ("MPI_", "PMPI_", "shmem", "shmalloc", "shfree", "shrealloc", "start_pes", "ompt_")
+
 MACHINES = {"x86_64": 62, "aarch64": 183}
+
+
+def is_of_c_library(name: str) -> bool:
+    """Whether a function that the recorder can catch is one of the C library: of threads or of files."""
+    return not name.startswith(_OF_OTHERS)
 
 
 class ElfError(ValueError):

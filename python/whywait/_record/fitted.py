@@ -8,11 +8,12 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait._record import libmpi
-from whywait._record.elf import Elf
+from whywait._record.elf import Elf, is_of_c_library
 from whywait.model.user_cache import user_cache
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ _KEPT = 20
 _SPECIAL = frozenset(" :$")
 
 
+@dataclass(frozen=True)
+class _Caught:
+    """Functions of the C library that are caught: those of threads whose names begin so, and those of files or not."""
+
+    threads: str | None = None
+    files: bool = False
+
+
 class PlaceError(OSError):
     """There is no directory for the library from which a program can load it."""
 
@@ -38,14 +47,15 @@ def recorder(
     *,
     threads: bool = False,
     samples: bool = False,
+    files: bool = False,
     spare: Path | None = None,
 ) -> Path:
     """Return the recorder for a program: without the functions that it must not catch.
 
     Those are the functions that the program's MPI does not have, as programs such as mpi4py take the existence of a
-    function as proof that MPI has it, and those of threads unless they are to be recorded. Where the MPI cannot be
-    known, all functions of MPI stay. Those of OpenSHMEM stay only if the program is linked to a library that has them:
-    others use such names, too.
+    function as proof that MPI has it, and those of threads and files unless they are to be recorded. Where the MPI
+    cannot be known, all functions of MPI stay. Those of OpenSHMEM stay only if the program is linked to a library that
+    has them: others use such names, too.
 
     Parameters
     ----------
@@ -57,6 +67,8 @@ def recorder(
         Whether functions of POSIX threads are to be caught.
     samples
         Whether threads are to be sampled: then the function that makes them is caught.
+    files
+        Whether functions of the C library for files are to be caught.
     spare
         Where the library goes if the user has no cache that can be used; None for a directory for temporary files.
 
@@ -66,31 +78,30 @@ def recorder(
         If there is no such place, and the library as it is shipped does not do.
     """
     libraries = list(libraries) or libmpi.libraries_of(list(program))
-    # Functions of threads that are caught, by how their names begin.
-    caught = "pthread_" if threads else "pthread_create" if samples else ""
-    key = hashlib.sha256(f"threads={caught}".encode())
+    caught = _Caught("pthread_" if threads else "pthread_create" if samples else None, files=files)
+    key = hashlib.sha256(repr(caught).encode())
     for path in (LIBRARY, *libraries):
         status = path.stat()
         key.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     for place in _places(spare):
         fitted = place / key.hexdigest()[:16] / LIBRARY.name
-        if fitted.is_file() or _is_written(fitted, libraries, threads=caught):
+        if fitted.is_file() or _is_written(fitted, libraries, caught):
             _keep_last_used(place, fitted)
             return fitted
-    # It has all functions of MPI, and none of threads.
-    if caught or not _can_be_named(LIBRARY):
+    # It has all functions of MPI, and none of the C library.
+    if caught != _Caught() or not _can_be_named(LIBRARY):
         raise PlaceError("no directory for the recorder: set XDG_CACHE_HOME to one that programs can be executed from")
     return LIBRARY
 
 
-def _is_written(fitted: Path, libraries: Sequence[Path], *, threads: str) -> bool:
+def _is_written(fitted: Path, libraries: Sequence[Path], caught: _Caught) -> bool:
     """Make the library that fits, and return whether there was a place for it."""
     present = libmpi.exports(list(libraries))
     try:
         fitted.parent.mkdir(parents=True, exist_ok=True)
         # Several processes may do this at once.
         with tempfile.NamedTemporaryFile(dir=fitted.parent, delete=False) as file:
-            file.write(Elf(LIBRARY).exporting(lambda name: _is_caught(name, present, threads=threads)))
+            file.write(Elf(LIBRARY).exporting(lambda name: _is_caught(name, present, caught)))
         Path(file.name).chmod(0o755)
         Path(file.name).replace(fitted)
     except OSError:
@@ -107,10 +118,12 @@ def _keep_last_used(place: Path, fitted: Path) -> None:
             shutil.rmtree(library.parent, ignore_errors=True)
 
 
-def _is_caught(name: str, present: Collection[str], *, threads: str) -> bool:
+def _is_caught(name: str, present: Collection[str], caught: _Caught) -> bool:
     """Whether the recorder must keep a function, if the program's libraries have these."""
     if name.startswith("pthread_"):
-        return bool(threads) and name.startswith(threads)
+        return caught.threads is not None and name.startswith(caught.threads)
+    if is_of_c_library(name):
+        return caught.files
     if name.startswith(("MPI_", "PMPI_")):
         return name in present or "MPI_Init" not in present
     return name in present or name == _OMPT

@@ -34,6 +34,8 @@ _LOADED = "loaded"
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "cg_query", "misc")
 DEFAULT_GROUPS = GROUPS[:8]
+# Functions of the C library for files, in addition to groups of communication libraries.
+POSIX = "posix"
 
 # Counters by name, beside `mpi` and `mpi:PATTERN`; see rust/record/src/counters.rs.
 COUNTERS = (
@@ -96,20 +98,25 @@ class Recording:
 def chosen_groups(text: str) -> list[str]:
     """Return the groups that a list such as ``p2p,coll`` or ``all,-io`` names.
 
+    Without another group before it, ``posix`` or ``-io`` changes the groups that are chosen by default.
+
     Raises
     ------
     ValueError
         If there is no such group.
     """
     words = [word for word in text.split(",") if word]
-    chosen = set(DEFAULT_GROUPS if words and words[0].startswith("-") else ())
+    known = (*GROUPS, POSIX)
+    others = [word for word in words if word != POSIX]
+    starts_with_others = bool(others) and not others[0].startswith("-")
+    chosen = set(() if starts_with_others or not words else DEFAULT_GROUPS)
     for word in words:
         name = word.removeprefix("-")
-        if name not in {*GROUPS, "all"}:
-            raise ValueError(f"there is no group {name!r} (choose from {', '.join(GROUPS)}, all)")
+        if name not in {*known, "all"}:
+            raise ValueError(f"there is no group {name!r} (choose from {', '.join(known)}, all)")
         named = GROUPS if name == "all" else (name,)
         chosen = chosen.difference(named) if word.startswith("-") else chosen.union(named)
-    return [group for group in GROUPS if group in chosen]
+    return [group for group in known if group in chosen]
 
 
 def chosen_counters(text: str) -> str:
@@ -279,7 +286,12 @@ def recorder(program: Sequence[str], recording: Recording, spare: Path | None = 
     """
     try:
         return fitted.recorder(
-            program, recording.libraries, threads=records_threads(recording), samples=samples(recording), spare=spare
+            program,
+            recording.libraries,
+            threads=records(recording, "threads"),
+            samples=samples(recording),
+            files=records(recording, POSIX),
+            spare=spare,
         )
     except fitted.PlaceError as error:
         raise LaunchError(str(error), 3) from error
@@ -295,9 +307,9 @@ def _is_window(text: str) -> bool:
     return not end or float(begin or 0) < float(end)
 
 
-def records_threads(recording: Recording) -> bool:
-    """Whether a recording is to have what threads do."""
-    return "threads" in recording.options.get("groups", "").split(",")
+def records(recording: Recording, group: str) -> bool:
+    """Whether a recording is to have the functions of a group."""
+    return group in recording.options.get("groups", "").split(",")
 
 
 def samples(recording: Recording) -> bool:

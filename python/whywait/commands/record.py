@@ -54,7 +54,7 @@ def add(verbs: Any) -> None:
         metavar="LIST",
         default="env,p2p,coll,cg,rma,io,spawn,shmem",
         help="functions to record: env, p2p, coll, cg, rma, io, spawn, shmem, cg_query, misc, all, or -NAME (default: "
-        "env,p2p,coll,cg,rma,io,spawn,shmem)",
+        "env,p2p,coll,cg,rma,io,spawn,shmem); in addition, posix: files of POSIX and C",
     )
     parser.add_argument(
         "--callpaths", choices=("auto", "off"), default="auto", help="whether to record from where MPI is called"

@@ -1,12 +1,12 @@
-//! Whether a call is the program's own. MPI, OpenMP, Python and the C library have threads and locks of their own, which are part of
+//! Whether a call is the program's own. MPI, OpenMP, Python and the C library have threads, locks and files of their own, which are part of
 //! what the program asked them for; and MPI's libraries for Fortran call `PMPI_` functions for it.
 
 use crate::system::{self, Found};
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Files whose calls are not the program's, by how their names begin.
-const OTHERS: [&str; 30] = [
+const OTHERS: [&str; 28] = [
     "libwhywait_record",
     "libmpi",
     "libopen-",
@@ -32,53 +32,79 @@ const OTHERS: [&str; 30] = [
     "libc.so",
     "libpthread",
     "ld-linux",
-    "libpython",
-    "python3",
     "libjemalloc",
     "libtcmalloc",
     "libmimalloc",
 ];
 
-/// Answers by return address: the address and, in the lowest bit, the answer.
+/// Files that have locks of their own, but do with files what the program asks them for: the interpreter of Python.
+const AGENTS: [&str; 2] = ["libpython", "python3"];
+
+/// Whose code calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Caller {
+    /// A library that does it for itself.
+    Library = 0,
+    /// One that does with files what the program asks for, and all else for itself.
+    Agent = 1,
+    Program = 2,
+}
+
+impl Caller {
+    fn numbered(number: usize) -> Self {
+        match number {
+            0 => Self::Library,
+            1 => Self::Agent,
+            _ => Self::Program,
+        }
+    }
+}
+
+/// Answers by return address: the address and, in the lowest two bits, the [`Caller`].
 static KNOWN: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
-/// Whether the call that returns to an address counts.
+/// Whether the call that returns to an address is the program's own.
 #[inline]
 pub(crate) fn count(address: usize) -> bool {
+    of(address) == Caller::Program
+}
+
+/// Whose code a call returns to.
+#[inline]
+pub(crate) fn of(address: usize) -> Caller {
     let at = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) & (KNOWN.len() - 1);
-    match KNOWN.get(at) {
-        Some(known) if known.load(Relaxed) >> 1 == address => known.load(Relaxed) & 1 == 1,
-        Some(place) => {
-            let answer = look_up(address);
-            place.store(address << 1 | usize::from(answer), Relaxed);
-            answer
-        }
-        None => false,
+    let Some(place) = KNOWN.get(at) else { return Caller::Library };
+    let known = place.load(Relaxed);
+    if known >> 2 == address {
+        return Caller::numbered(known & 3);
     }
+    let answer = look_up(address);
+    place.store(address << 2 | answer as usize, Relaxed);
+    answer
 }
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
 
 /// The address of `_dl_find_object`, which takes no lock; 0 before glibc 2.35, which does not have it.
 static FIND: AtomicUsize = AtomicUsize::new(0);
-/// Calls of the executable are the program's own.
-static PROGRAM: AtomicBool = AtomicBool::new(true);
+/// Whose calls those of the executable are.
+static EXECUTABLE: AtomicUsize = AtomicUsize::new(Caller::Program as usize);
 
 /// Finds out what [`count`] needs, when the library is loaded.
 pub(crate) fn prepare() {
     FIND.store(system::first(c"_dl_find_object"), Relaxed);
-    PROGRAM.store(is_of_program(crate::title::executable().as_bytes()), Relaxed);
+    EXECUTABLE.store(of_file(crate::title::executable().as_bytes()) as usize, Relaxed);
 }
 
 #[cold]
-fn look_up(address: usize) -> bool {
+fn look_up(address: usize) -> Caller {
     let name = match FIND.load(Relaxed) {
         0 => {
             // SAFETY: an empty record, which the call fills in.
             let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
             // SAFETY: the pointer is valid.
             if unsafe { libc::dladdr(address as *const c_void, &raw mut info) } == 0 {
-                return false;
+                return Caller::Library;
             }
             info.dli_fname
         }
@@ -89,7 +115,7 @@ fn look_up(address: usize) -> bool {
             let mut found: Found = unsafe { std::mem::zeroed() };
             // SAFETY: both pointers are valid.
             if unsafe { find(address as *mut c_void, &raw mut found) } != 0 || found.object.is_null() {
-                return false;
+                return Caller::Library;
             }
             // SAFETY: the loader's description of an object, which the caller's frame keeps loaded.
             unsafe { (*found.object).name }
@@ -98,13 +124,18 @@ fn look_up(address: usize) -> bool {
     // SAFETY: the loader's names are strings.
     let path = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
     match path.rsplit(|byte| *byte == b'/').next() {
-        None | Some([]) => PROGRAM.load(Relaxed),
-        Some(file) => is_of_program(file),
+        None | Some([]) => Caller::numbered(EXECUTABLE.load(Relaxed)),
+        Some(file) => of_file(file),
     }
 }
 
-fn is_of_program(file: &[u8]) -> bool {
-    !OTHERS.iter().any(|other| file.starts_with(other.as_bytes()))
+fn of_file(file: &[u8]) -> Caller {
+    let is = |names: &[&str]| names.iter().any(|name| file.starts_with(name.as_bytes()));
+    match () {
+        () if is(&AGENTS) => Caller::Agent,
+        () if is(&OTHERS) => Caller::Library,
+        () => Caller::Program,
+    }
 }
 
 #[cfg(test)]
@@ -114,11 +145,13 @@ mod tests {
     #[test]
     fn calls_of_the_program_count() {
         prepare();
-        assert!(look_up(calls_of_the_program_count as *const () as usize));
-        assert!(!look_up(libc::getpid as *const () as usize));
+        assert_eq!(of(calls_of_the_program_count as *const () as usize), Caller::Program);
+        assert_eq!(look_up(libc::getpid as *const () as usize), Caller::Library);
         assert!(!count(16), "nothing is loaded there");
-        for (file, expected) in [("libstdc++.so.6", true), ("libmpich.so.12", false), ("python3.12", false)] {
-            assert_eq!(is_of_program(file.as_bytes()), expected, "{file}");
+        for (file, expected) in
+            [("libstdc++.so.6", Caller::Program), ("libmpich.so.12", Caller::Library), ("python3.12", Caller::Agent)]
+        {
+            assert_eq!(of_file(file.as_bytes()), expected, "{file}");
         }
     }
 }

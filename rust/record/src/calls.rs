@@ -18,7 +18,7 @@ use crate::spool::{self, Payload};
 use crate::table::{Class, Function, Role, number};
 use crate::thread::{self, Thread};
 use crate::windows::{self};
-use crate::{locks, process, real, shmem, thread_starts};
+use crate::{locks, posix, process, real, shmem, thread_starts};
 use std::sync::atomic::Ordering;
 
 /// Bytes of an array of blocks.
@@ -380,6 +380,17 @@ pub(crate) fn before(context: &mut Context) {
         | Class::ShmemTryLock
         | Class::ShmemUnlock
         | Class::ShmemColl => shmem::enter(context),
+        Class::PosixOpen
+        | Class::PosixClose
+        | Class::PosixIo
+        | Class::PosixChar
+        | Class::PosixScan
+        | Class::PosixFlush
+        | Class::PosixSeek
+        | Class::PosixDup
+        | Class::PosixStatus
+        | Class::PosixMap
+        | Class::PosixName => posix::enter(context),
         // Moments, not calls.
         Class::ThreadBegin | Class::ThreadEnd | Class::Omp => {}
         Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => {
@@ -449,6 +460,7 @@ pub(crate) fn after(context: &mut Context) {
             process::finalized();
         }
         Class::Pcontrol => {}
+        class if class.is_of_files() => posix::leave(context),
         // Zero: the lock was free, or the condition does not hold.
         Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
         Class::Recv | Class::Mrecv | Class::Sendrecv => leave_received(context),

@@ -35,7 +35,7 @@ impl Drop for Uncancelled {
     }
 }
 
-/// Sets `errno` back when it goes. MPI's functions may change it, but those of threads do not.
+/// `errno` as the program has it: it is set back when this goes. MPI's functions may change it, but of the C library's, each does it in its own way.
 pub(crate) struct Errno(c_int);
 
 impl Errno {
@@ -43,12 +43,23 @@ impl Errno {
         // SAFETY: the thread's own variable.
         Self(unsafe { *libc::__errno_location() })
     }
+
+    /// Before the program's function is called.
+    pub(crate) fn set_back(&self) {
+        // SAFETY: the thread's own variable.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+
+    /// The program's function returned.
+    pub(crate) fn keep(&mut self) {
+        // SAFETY: the thread's own variable.
+        self.0 = unsafe { *libc::__errno_location() };
+    }
 }
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        // SAFETY: as above.
-        unsafe { *libc::__errno_location() = self.0 };
+        self.set_back();
     }
 }
 

@@ -1,11 +1,11 @@
 //! Where each call of MPI arrives.
 
-use crate::callers;
+use crate::callers::{self, Caller};
 use crate::calls;
 use crate::context::Context;
 use crate::real::Returned;
 use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
-use crate::{fault, process, real, thread, thread_starts};
+use crate::{fault, posix, process, real, thread, thread_starts};
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -148,6 +148,65 @@ pub(crate) unsafe extern "C-unwind" fn catch() -> Returned {
     )
 }
 
+/// The same for a call with arguments that vary, which goes on to a function that takes a `va_list`: the number of the symbol and the bytes of those
+/// that do not vary are in scratch registers.
+///
+/// Below the frame lie all registers that may hold arguments, and the list, as the calling convention has them.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub(crate) unsafe extern "C-unwind" fn catch_variadic() -> Returned {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset rbp, -16",
+        "sub rsp, 272",
+        ".cfi_adjust_cfa_offset 272",
+        "movq [rsp + 208], xmm0",
+        "mov [rsp + 224], rdi",
+        "mov [rsp + 232], rsi",
+        "mov [rsp + 240], rdx",
+        "mov [rsp + 248], rcx",
+        "mov [rsp + 256], r8",
+        "mov [rsp + 264], r9",
+        "mov [rsp + 32], rdi",
+        "mov [rsp + 40], rsi",
+        "mov [rsp + 48], rdx",
+        "mov [rsp + 56], rcx",
+        "mov [rsp + 64], r8",
+        "mov [rsp + 72], r9",
+        "test al, al",
+        "je 2f",
+        "movaps [rsp + 80], xmm0",
+        "movaps [rsp + 96], xmm1",
+        "movaps [rsp + 112], xmm2",
+        "movaps [rsp + 128], xmm3",
+        "movaps [rsp + 144], xmm4",
+        "movaps [rsp + 160], xmm5",
+        "movaps [rsp + 176], xmm6",
+        "movaps [rsp + 192], xmm7",
+        "2:",
+        "mov [rsp], r11d",
+        "mov dword ptr [rsp + 4], 48",
+        "lea rax, [rsp + 288]",
+        "mov [rsp + 8], rax",
+        "lea rax, [rsp + 32]",
+        "mov [rsp + 16], rax",
+        "mov [rsp + r11 + 224], rsp",
+        "mov edi, r10d",
+        "lea rsi, [rsp + 224]",
+        "call {hook}",
+        "add rsp, 272",
+        ".cfi_adjust_cfa_offset -272",
+        "pop rbp",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+        hook = sym hook,
+    )
+}
+
 /// A call: recorded if it is not part of another one.
 unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     let index = symbol >> 2;
@@ -157,17 +216,18 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     }
     let Some(function) = FUNCTIONS.get(index) else { return real::call(symbol, frame) };
     let of_system = function.owner == Owner::System;
-    if of_system && !callers::count(frame.caller().0) {
+    if of_system && !is_of_program(function, frame) {
         return if index == number::PTHREAD_CREATE {
             thread_starts::create(symbol, frame)
         } else {
+            posix::passes(function, frame);
             real::call(symbol, frame)
         };
     }
     if index == number::PTHREAD_CREATE && !process::wants_threads() {
         return thread_starts::create(symbol, frame);
     }
-    let _errno = of_system.then(fault::Errno::new);
+    let mut errno = of_system.then(fault::Errno::new);
     if mode == SPECIAL && function.class.begins() {
         return process::begin(symbol, function, frame);
     }
@@ -175,17 +235,34 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
         if process::ends(function.class) {
             fault::caught(process::finalizing);
         }
+        posix::passes(function, frame);
+        drop(errno);
         return real::call(symbol, frame);
     };
     let records = mode != KEEP && !(mode == RECORD && is_hidden(symbol, function, frame));
     let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, records);
     let fine = fault::caught(|| calls::before(&mut context));
+    if let Some(errno) = &errno {
+        errno.set_back();
+    }
     let returned = real::call(symbol, frame);
+    if let Some(errno) = &mut errno {
+        errno.keep();
+    }
     context.returned(&returned);
     if fine {
         fault::caught(|| calls::after(&mut context));
     }
     returned
+}
+
+/// Whether a call of the C library is the program's, and one that is recorded.
+fn is_of_program(function: &Function, frame: Frame) -> bool {
+    match callers::of(frame.caller().0) {
+        Caller::Library => false,
+        Caller::Agent => function.class.is_of_files() && posix::concerns(function, frame),
+        Caller::Program => !function.class.is_of_files() || posix::concerns(function, frame),
+    }
 }
 
 /// Whether the program itself calls a `PMPI_` function where `MPI_` would lead here, which is how it keeps a call from tools.
@@ -223,6 +300,24 @@ impl Class {
         matches!(
             self,
             Self::Recv | Self::Mrecv | Self::Sendrecv | Self::Wait | Self::Test | Self::Waitany | Self::Testany
+        )
+    }
+
+    /// Whether it is about files, and no function of MPI.
+    pub(crate) const fn is_of_files(self) -> bool {
+        matches!(
+            self,
+            Self::PosixOpen
+                | Self::PosixClose
+                | Self::PosixIo
+                | Self::PosixChar
+                | Self::PosixScan
+                | Self::PosixFlush
+                | Self::PosixSeek
+                | Self::PosixDup
+                | Self::PosixStatus
+                | Self::PosixMap
+                | Self::PosixName
         )
     }
 

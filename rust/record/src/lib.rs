@@ -37,6 +37,7 @@ mod mpi_counters;
 mod openmp;
 mod options;
 mod polling;
+mod posix;
 mod process;
 mod python;
 mod real;

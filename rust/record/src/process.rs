@@ -225,7 +225,7 @@ fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     }
     if !loaded.options.helper {
         helper::disable();
-    } else if loaded.options.groups.contains(&Group::Threads) {
+    } else if [Group::Threads, Group::Posix].iter().any(|group| loaded.options.groups.contains(group)) {
         // Later, an allocator may ask, and the C library allocates for a new thread.
         helper::begin();
     }
@@ -427,6 +427,12 @@ fn keeps(class: Class) -> bool {
     )
 }
 
+/// The same of functions of the C library.
+fn keeps_of_system(class: Class) -> bool {
+    let opens_or_closes = matches!(class, Class::PosixOpen | Class::PosixClose | Class::PosixDup);
+    if class.is_of_files() { opens_or_closes } else { class != Class::Plain }
+}
+
 /// Sets what happens to each function from now on.
 fn set_modes() {
     let Some(options) = options() else { return };
@@ -441,7 +447,7 @@ fn set_modes() {
         } else {
             let is_kept = match function.owner {
                 Owner::Mpi => keeps(function.class),
-                Owner::System => options.groups.contains(&function.group) && function.class != Class::Plain,
+                Owner::System => options.groups.contains(&function.group) && keeps_of_system(function.class),
                 Owner::Shmem => ends(function.class),
             };
             let is_made = sampler::is_on() && function.class == Class::ThreadCreate;

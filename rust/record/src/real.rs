@@ -231,9 +231,10 @@ pub(crate) struct Returned {
 }
 
 impl Returned {
-    /// The error code of MPI and of the C library; functions of OpenSHMEM have none.
+    /// The error code of MPI and of functions of threads; others have none.
     pub(crate) fn code(&self, function: &Function) -> c_int {
-        if function.owner == Owner::Shmem { 0 } else { self.word as c_int }
+        let has_none = function.owner == Owner::Shmem || function.class.is_of_files();
+        if has_none { 0 } else { self.word as c_int }
     }
 
     fn of_code(code: c_int) -> Self {

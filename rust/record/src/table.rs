@@ -1,9 +1,11 @@
-//! The functions of MPI, of threads and of OpenSHMEM, and the symbols under which the recorder catches them.
+//! The functions of MPI, of threads, of OpenSHMEM and of files, and the symbols under which the recorder catches them.
 //!
 //! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to `hook` with a number: four times
 //! that of the function, plus [`LARGE`] for the twin, plus [`PROFILING`] for `PMPI_`.
 
 use crate::hook::catch;
+#[cfg(target_arch = "x86_64")]
+use crate::hook::catch_variadic;
 use std::arch::naked_asm;
 use std::ffi::{CStr, c_int};
 
@@ -40,6 +42,8 @@ pub(crate) struct Function {
     pub(crate) neighbours: bool,
     /// Asks whether something has come, and returns at once.
     pub(crate) tests: bool,
+    /// Of files: it reads, and does not write.
+    pub(crate) reads: bool,
     pub(crate) arguments: u8,
     /// Bytes of an element that the name tells of, else 0.
     pub(crate) element: u8,
@@ -57,6 +61,25 @@ macro_rules! export {
             naked_asm!("mov eax, {number}", "jmp {catch}", number = const $number, catch = sym catch);
             #[cfg(target_arch = "aarch64")]
             naked_asm!("mov w16, #{number}", "b {catch}", number = const $number, catch = sym catch);
+        }
+    )* };
+}
+
+/// Functions with arguments that vary, after so many that do not.
+#[cfg(target_arch = "x86_64")]
+macro_rules! export_variadic {
+    ($($name:ident = $number:literal, $named:literal;)*) => { $(
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name() -> c_int {
+            naked_asm!(
+                "mov r10d, {number}",
+                "mov r11d, {bytes}",
+                "jmp {catch}",
+                number = const $number,
+                bytes = const 8 * $named,
+                catch = sym catch_variadic,
+            );
         }
     )* };
 }

@@ -6,23 +6,25 @@ use rustc_hash::FxHashMap;
 use whywait_otf2::ArchiveWriter;
 use whywait_otf2::enums::{
     Base, CartPeriodicity, CommFlag, GroupFlag, GroupType, GroupTypePre12, InterruptGeneratorMode, IoHandleFlag,
-    IoParadigmClass, IoParadigmFlag, LocationGroupType, LocationType, Paradigm, ParadigmClass, ParadigmProperty,
-    RegionFlag, RegionRole, RegionType, RmaWinFlag, SystemTreeDomain, Type,
+    IoParadigmClass, IoParadigmFlag, IoStatusFlag, LocationGroupType, LocationType, Paradigm, ParadigmClass,
+    ParadigmProperty, RegionFlag, RegionRole, RegionType, RmaWinFlag, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
     Attribute, CartCoordinate, CartDimension, CartTopology, ClockProperties, Comm, Definition, Group as GroupRecord,
-    InterComm, InterruptGenerator, IoHandle, IoParadigm, IoRegularFile, Location, LocationGroup, LocationGroupProperty,
-    LocationProperty, Paradigm as ParadigmRecord, ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin,
-    SystemTreeNode, SystemTreeNodeDomain, SystemTreeNodeProperty, TypedValue, UNDEFINED,
+    InterComm, InterruptGenerator, IoHandle, IoParadigm, IoPreCreatedHandleState, IoRegularFile, Location,
+    LocationGroup, LocationGroupProperty, LocationProperty, Paradigm as ParadigmRecord,
+    ParadigmProperty as ParadigmPropertyRecord, Region, RmaWin, SystemTreeNode, SystemTreeNodeDomain,
+    SystemTreeNodeProperty, TypedValue, UNDEFINED,
 };
 
 use crate::clocks::Clocks;
 use crate::cores::ranges;
 use crate::expand::{Model, Regions};
-use crate::format::FAULTS;
+use crate::format::{FAULTS, FILE_STANDARD};
 use crate::functions::{FUNCTIONS, Function};
 use crate::openmp;
 use crate::paths::Functions;
+use crate::posix;
 use crate::selection::Selection;
 use crate::shmem::{Set, Windows};
 use crate::spool::Spool;
@@ -74,11 +76,18 @@ impl Catalog {
     ) -> Regions {
         let mut mpi = vec![None; FUNCTIONS.len()];
         let mut further = [FxHashMap::default(), FxHashMap::default()];
+        // Of functions with several names in the C library.
+        let mut named: FxHashMap<&str, u32> = FxHashMap::default();
         let mut count = 0;
         let kept = |(number, function): &(usize, &Function)| {
             used[*number] && !function.is_moment() && selection.keeps(function.name)
         };
         for (number, function) in FUNCTIONS.iter().enumerate().filter(kept) {
+            if let Some(region) = named.get(function.name) {
+                mpi[number] = Some(*region);
+                continue;
+            }
+            named.insert(function.name, count);
             mpi[number] = Some(count);
             let names = (self.string(function.name), self.string(function.name));
             self.region(count, names, function.file(), 0, function.role(), function.paradigm());
@@ -393,6 +402,41 @@ impl Catalog {
                 comm: file.comm,
                 parent: UNDEFINED,
             });
+        }
+        self.posix_files(unified);
+    }
+
+    /// Defines files that are none of MPI.
+    fn posix_files(&mut self, unified: &Unified) {
+        for (number, name, io_paradigm_flags) in posix::PARADIGMS {
+            if unified.posix.iter().any(|file| file.paradigm == number) {
+                let name = self.string(name);
+                self.add(IoParadigm {
+                    id: posix::paradigm(number),
+                    identification: name,
+                    name,
+                    io_paradigm_class: IoParadigmClass::SERIAL,
+                    io_paradigm_flags,
+                    properties: Vec::new(),
+                });
+            }
+        }
+        for (id, file) in (unified.files.len() as u32..).zip(&unified.posix) {
+            let is_standard = file.kind == FILE_STANDARD;
+            let name = if file.path.is_none() { self.string(&file.name) } else { 0 };
+            self.add(IoHandle {
+                id,
+                name,
+                file: file.path.unwrap_or(UNDEFINED),
+                io_paradigm: posix::paradigm(file.paradigm),
+                io_handle_flags: if is_standard { IoHandleFlag::PRE_CREATED } else { IoHandleFlag::NONE },
+                comm: UNDEFINED,
+                parent: UNDEFINED,
+            });
+            if is_standard {
+                let (mode, status_flags) = (posix::standard_mode(&file.name), IoStatusFlag::NONE);
+                self.add(IoPreCreatedHandleState { io_handle: id, mode, status_flags });
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, RequestK
 use crate::functions::{Class, FUNCTIONS, Function};
 use crate::openmp::{Constructs, Ended, OpenMp};
 use crate::paths::Paths;
+use crate::posix;
 use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
 use crate::samples::{Reader, Symbolized};
@@ -265,6 +266,8 @@ impl State<'_> {
         }
         if !failed && function.class.is_of_shmem() {
             self.shmem.enter(out, function, &call, bytes);
+        } else if !failed && function.class.is_of_files() {
+            posix::enter(out, function, &call, bytes, &mut self.files, self.local);
         } else if !failed {
             self.on_entry(out, function, &call, bytes, &thread.after);
         }
@@ -274,6 +277,8 @@ impl State<'_> {
         let out = &mut thread.out;
         if !failed && returned && function.class.is_of_shmem() {
             self.shmem.leave(out, function, &call, bytes);
+        } else if !failed && returned && function.class.is_of_files() {
+            posix::leave(out, function, &call, bytes, &mut self.files, self.local);
         } else if !failed && returned {
             self.on_return(out, function, &call, bytes);
         }

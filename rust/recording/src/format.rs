@@ -28,7 +28,7 @@
 //!
 //! # Functions
 //!
-//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml`, `threads.toml` and `shmem.toml`, in the order of these files. Functions whose names
+//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml`, `threads.toml`, `shmem.toml` and `posix.toml`, in the order of these files. Functions whose names
 //! end in `_c` are no entries of their own: they record the plain function and the flag [`flags::LARGE`]. Which fields a
 //! call fills follows from the `class` of its function:
 //!
@@ -79,6 +79,12 @@
 //! | `shmem_lock`, `shmem_try_lock`, `shmem_unlock` | -, -, lower half of the address of the lock, upper half | flag (0 if `shmem_try_lock` got it), -, -, - |
 //! | `shmem_coll` | first PE, logarithm of the stride, number of PEs ([`NONE`]: all), bytes of the own part | - |
 //! | `shmem_init`, `shmem_finalize`, `shmem_wait` | - | - |
+//! | `posix_open` | -, flags of `open`, -, - | -, -, -, file ([`NONE`]: unknown) |
+//! | `posix_close`, `posix_flush`, `posix_status`, `posix_dup` | -, -, file, - | - |
+//! | `posix_io`, `posix_char`, `posix_scan` | -, -, file, bytes asked for (0: not known) | -, -, bytes done, - |
+//! | `posix_seek` | as `file_seek` | as `file_seek` |
+//! | `posix_map` | -, -, file, bytes | - |
+//! | `posix_name` | - | - |
 //! | `omp` | [`BEGINS`] or [`ENDS`], threads asked for, team or lock, acquisition order; a moment | -, -, address of the construct (0: unknown), number of the task |
 //! | `thread_begin`, `thread_end` | -; a moment: entered and returned at once | -, -, -, number of the thread |
 //!
@@ -620,6 +626,9 @@ pub enum Entry {
     Cores = 16,
     /// Something is not sampled: number of threads u32 ([`NONE`]: the process, from then on), why string. Of entries with the same reason, the last counts.
     Unsampled = 17,
+    /// A file that is no file of MPI: number u32, counted from 0, whose u32 ([`IO_POSIX`] or [`IO_ISO_C`]), what u32 ([`FILE_PATH`], [`FILE_STANDARD`] or
+    /// [`FILE_OTHER`]), name string.
+    PosixFile = 18,
 }
 
 /// How a communicator got its name. Two entries of different processes are the same communicator if name, `k`, the set of both leads,
@@ -673,6 +682,17 @@ pub const NAME_COMM: u32 = 0;
 pub const NAME_WINDOW: u32 = 1;
 /// Name of the program, where the executable only interprets it; its id is 0.
 pub const NAME_PROGRAM: u32 = 2;
+
+/// A file that a descriptor stands for.
+pub const IO_POSIX: u32 = 0;
+/// A file that a stream of stdio stands for.
+pub const IO_ISO_C: u32 = 1;
+/// Its name is a path.
+pub const FILE_PATH: u32 = 0;
+/// It was open from the start: `stdin`, `stdout` or `stderr`.
+pub const FILE_STANDARD: u32 = 1;
+/// It has no path: a pipe, a socket.
+pub const FILE_OTHER: u32 = 2;
 
 /// MPI_Finalize returned.
 pub const END_FINALIZED: u32 = 0;

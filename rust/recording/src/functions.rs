@@ -80,7 +80,18 @@ pub(crate) enum Class {
     ThreadBegin,
     ThreadEnd,
     Omp,
-    // Those of OpenSHMEM are the last.
+    // Those of files of the C library, and those of OpenSHMEM, are the last.
+    PosixOpen,
+    PosixClose,
+    PosixIo,
+    PosixChar,
+    PosixScan,
+    PosixFlush,
+    PosixSeek,
+    PosixDup,
+    PosixStatus,
+    PosixMap,
+    PosixName,
     ShmemInit,
     ShmemFinalize,
     ShmemPut,
@@ -99,17 +110,24 @@ impl Class {
     pub(crate) const fn is_of_shmem(self) -> bool {
         self as u8 >= Self::ShmemInit as u8
     }
+
+    /// Whether calls leave records of files, and are none of MPI.
+    pub(crate) const fn is_of_files(self) -> bool {
+        self as u8 >= Self::PosixOpen as u8 && !self.is_of_shmem()
+    }
 }
 
-/// A function of MPI, of the thread library or of OpenSHMEM.
+/// A function of MPI, of the thread library, of OpenSHMEM, or of files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
-    /// Name, `MPI_...`, `pthread_...` or mostly `shmem_...`.
+    /// Name of its region: `MPI_...`, `pthread_...`, mostly `shmem_...`, or that of a function of files.
     pub(crate) name: &'static str,
     /// How its calls are recorded.
     pub(crate) class: Class,
     /// Version of MPI that introduced it.
     pub(crate) since: (u8, u8),
+    /// Of functions of files: it reads, and does not write.
+    reads: bool,
     /// The operation of a collective function; none for those between neighbours, which OTF2 does not know.
     pub(crate) operation: Option<CollectiveOp>,
 }
@@ -120,8 +138,14 @@ include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 const SCOREP_7: (u8, u8) = (3, 1);
 
 impl Function {
-    const fn new(name: &'static str, class: Class, since: (u8, u8), operation: Option<CollectiveOp>) -> Self {
-        Self { name, class, since, operation }
+    const fn new(
+        name: &'static str,
+        class: Class,
+        since: (u8, u8),
+        reads: bool,
+        operation: Option<CollectiveOp>,
+    ) -> Self {
+        Self { name, class, since, reads, operation }
     }
 
     /// Whether Score-P 7.1 records this function.
@@ -134,6 +158,7 @@ impl Function {
     #[must_use]
     pub(crate) fn paradigm(&self) -> Paradigm {
         match self.name.split('_').next() {
+            _ if self.class.is_of_files() => Paradigm::NONE,
             Some("MPI") => Paradigm::MPI,
             Some("omp") => Paradigm::OPENMP,
             Some("pthread" | "thread") => Paradigm::PTHREAD,
@@ -148,6 +173,7 @@ impl Function {
             Paradigm::MPI => "MPI",
             Paradigm::OPENMP => "OMP",
             Paradigm::SHMEM => "SHMEM",
+            Paradigm::NONE => "POSIX I/O",
             _ => "PTHREAD",
         }
     }
@@ -203,8 +229,16 @@ impl Function {
             }
             Class::Rma | Class::RmaRequest | Class::ShmemPut | Class::ShmemGet => RegionRole::RMA,
             Class::Atomic | Class::AtomicRequest | Class::ShmemAtomic => RegionRole::ATOMIC,
-            Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => RegionRole::FILE_IO,
+            Class::Io
+            | Class::IoBegin
+            | Class::IoEnd
+            | Class::Iio
+            | Class::PosixIo
+            | Class::PosixChar
+            | Class::PosixScan
+            | Class::PosixFlush => RegionRole::FILE_IO,
             Class::FileOpen | Class::FileClose => RegionRole::FILE_IO_METADATA,
+            class if class.is_of_files() => RegionRole::FILE_IO_METADATA,
             Class::ThreadCreate => RegionRole::THREAD_CREATE,
             Class::ThreadJoin => RegionRole::THREAD_WAIT,
             _ if self.paradigm() == Paradigm::PTHREAD => RegionRole::WRAPPER,
@@ -245,7 +279,11 @@ impl Function {
     /// Direction and properties of an operation on a file.
     #[must_use]
     pub(crate) fn file_operation(&self) -> (IoOperationMode, IoOperationFlag) {
-        let mode = if self.name.contains("read") { IoOperationMode::READ } else { IoOperationMode::WRITE };
+        let mode = match self.class {
+            Class::PosixFlush => IoOperationMode::FLUSH,
+            _ if self.reads => IoOperationMode::READ,
+            _ => IoOperationMode::WRITE,
+        };
         let mut flags = IoOperationFlag::NONE.0;
         if matches!(self.class, Class::Iio | Class::IoBegin) {
             flags |= IoOperationFlag::NON_BLOCKING.0;
@@ -275,6 +313,11 @@ mod tests {
         let both = IoOperationFlag(IoOperationFlag::NON_BLOCKING.0 | IoOperationFlag::COLLECTIVE.0);
         assert_eq!(named("MPI_File_iread_at_all").file_operation(), (IoOperationMode::READ, both));
         assert_eq!(named("MPI_File_write").file_operation(), (IoOperationMode::WRITE, IoOperationFlag::NONE));
+        let posix =
+            [("fgets", IoOperationMode::READ), ("fprintf", IoOperationMode::WRITE), ("fsync", IoOperationMode::FLUSH)];
+        for (name, mode) in posix {
+            assert_eq!((named(name).file_operation().0, named(name).paradigm()), (mode, Paradigm::NONE), "{name}");
+        }
         assert!(named("MPI_Send").is_in_scorep7() && !named("MPI_Psend_init").is_in_scorep7());
     }
 

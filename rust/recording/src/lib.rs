@@ -26,6 +26,7 @@ mod functions;
 mod messages;
 mod openmp;
 mod paths;
+mod posix;
 mod requests;
 mod rma;
 mod samples;

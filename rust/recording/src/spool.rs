@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::{
-    Call, DEFINITIONS_MAGIC, EXTENSION, Entry, NAME_PROGRAM, NONE, PAGE, SAMPLES_MAGIC, SLOT, SLOTS_MAGIC, VERSION,
+    Call, DEFINITIONS_MAGIC, EXTENSION, Entry, IO_ISO_C, NAME_PROGRAM, NONE, PAGE, SAMPLES_MAGIC, SLOT, SLOTS_MAGIC,
+    VERSION,
 };
 
 /// One slot as it is in the file.
@@ -118,6 +119,16 @@ pub(crate) struct ObjectEntry {
     pub(crate) name: String,
 }
 
+/// A file that is no file of MPI.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PosixEntry {
+    /// [`IO_POSIX`](crate::format::IO_POSIX) or [`IO_ISO_C`](crate::format::IO_ISO_C).
+    pub(crate) paradigm: u32,
+    /// [`FILE_PATH`](crate::format::FILE_PATH) or another.
+    pub(crate) kind: u32,
+    pub(crate) name: String,
+}
+
 /// A loaded object.
 #[derive(Debug, Clone)]
 pub(crate) struct ModuleEntry {
@@ -165,6 +176,8 @@ pub(crate) struct Definitions {
     pub(crate) windows: Vec<ObjectEntry>,
     /// Files.
     pub(crate) files: Vec<ObjectEntry>,
+    /// Files that are none of MPI, by number.
+    pub(crate) posix: Vec<PosixEntry>,
     /// Names that the program gave, and its own: what, id, text.
     pub(crate) names: Vec<(u32, u32, String)>,
     /// Loaded objects.
@@ -378,6 +391,12 @@ impl Definitions {
         } else if is(Entry::File) {
             let (id, comm, k, kind) = (from.u32()?, from.u32()?, from.u32()?, from.u32()?);
             self.files.push(ObjectEntry { id, comm, k, kind, name: from.text()? });
+        } else if is(Entry::PosixFile) {
+            let (number, paradigm, kind) = (from.u32()?, from.u32()?, from.u32()?);
+            if number as usize != self.posix.len() || paradigm > IO_ISO_C {
+                return None;
+            }
+            self.posix.push(PosixEntry { paradigm, kind, name: from.text()? });
         } else if is(Entry::Name) {
             self.names.push((from.u32()?, from.u32()?, from.text()?));
         } else if is(Entry::Module) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::format::{COMM_SELF, COMM_WORLD, CommName, NAME_COMM, NAME_WINDOW, NONE};
-use crate::spool::{CommEntry, Definitions, Process, Spool, World};
+use crate::format::{COMM_SELF, COMM_WORLD, CommName, FILE_PATH, NAME_COMM, NAME_WINDOW, NONE};
+use crate::spool::{CommEntry, Definitions, PosixEntry, Process, Spool, World};
 
 /// Id of a definition of the run.
 pub(crate) type Id = u32;
@@ -63,6 +63,17 @@ pub(crate) struct Handle {
     pub(crate) comm: Id,
 }
 
+/// A file that is none of MPI, the same in all processes that call it so.
+#[derive(Debug, Clone)]
+pub(crate) struct PosixFile {
+    /// Its interface, and what it is: see [`crate::format::Entry::PosixFile`].
+    pub(crate) paradigm: u32,
+    pub(crate) kind: u32,
+    /// Its name, and the number of the path of that name if it has one.
+    pub(crate) name: String,
+    pub(crate) path: Option<Id>,
+}
+
 /// What a process must know of one of its communicators.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalComm {
@@ -107,6 +118,8 @@ pub(crate) struct Local {
     pub(crate) windows: FxHashMap<u32, LocalWindow>,
     /// Files.
     pub(crate) files: FxHashMap<u32, LocalFile>,
+    /// Those that are none of MPI.
+    pub(crate) posix: FxHashMap<u32, Id>,
 }
 
 /// The definitions of the run.
@@ -124,6 +137,8 @@ pub(crate) struct Unified {
     pub(crate) windows: Vec<Window>,
     /// Open files by id.
     pub(crate) files: Vec<Handle>,
+    /// Those that are none of MPI; their ids follow.
+    pub(crate) posix: Vec<PosixFile>,
     /// Paths of files.
     pub(crate) paths: Vec<String>,
     /// By rank.
@@ -310,15 +325,26 @@ impl Unified {
             for entry in own_files {
                 let Some(comm) = local.comms.get(&entry.comm).map(|comm| comm.id) else { continue };
                 let number = if comm == COMM_SELF { self.files.len() as u32 } else { entry.k };
-                let path = *paths.entry(entry.name.clone()).or_insert_with(|| {
-                    self.paths.push(entry.name.clone());
-                    self.paths.len() as Id - 1
-                });
+                let path = numbered(&mut paths, &mut self.paths, &entry.name);
                 let id = *files.entry((comm, number)).or_insert_with(|| {
                     self.files.push(Handle { path, comm });
                     self.files.len() as Id - 1
                 });
                 local.files.insert(entry.id, LocalFile { id, path, mode: entry.kind.cast_signed() });
+            }
+        }
+        let mut posix: FxHashMap<&PosixEntry, Id> = FxHashMap::default();
+        let first = self.files.len() as Id;
+        for (rank, process) in &spool.ranks {
+            let local = self.local.entry(*rank).or_default();
+            for (number, entry) in (0..).zip(&process.definitions.posix) {
+                let id = *posix.entry(entry).or_insert_with(|| {
+                    let PosixEntry { paradigm, kind, name } = entry.clone();
+                    let path = (kind == FILE_PATH).then(|| numbered(&mut paths, &mut self.paths, &name));
+                    self.posix.push(PosixFile { paradigm, kind, name, path });
+                    first + self.posix.len() as Id - 1
+                });
+                local.posix.insert(number, id);
             }
         }
     }
@@ -340,6 +366,17 @@ impl Unified {
             }
         }
     }
+}
+
+/// The number of a name in a list, to which it is added if it is not there.
+fn numbered(known: &mut FxHashMap<String, Id>, list: &mut Vec<String>, name: &str) -> Id {
+    if let Some(number) = known.get(name) {
+        return *number;
+    }
+    let number = list.len() as Id;
+    list.push(name.to_owned());
+    known.insert(name.to_owned(), number);
+    number
 }
 
 /// Number of ranks that the run had.
@@ -455,6 +492,21 @@ mod tests {
         let unified = Unified::new(&spool(vec![vec![foreign, merged]]), &mut Vec::new());
         assert_eq!(unified.comms.len(), 2);
         assert!(!unified.local[&0].comms.contains_key(&3));
+    }
+
+    #[test]
+    fn files_of_the_same_name_are_one_in_each_interface() {
+        let entry = |paradigm, kind, name: &str| PosixEntry { paradigm, kind, name: name.into() };
+        let mut spool = spool(vec![vec![], vec![]]);
+        let posix = [vec![entry(0, 0, "/in"), entry(1, 1, "stdout")], vec![entry(1, 0, "/in"), entry(0, 0, "/in")]];
+        for (process, posix) in spool.ranks.values_mut().zip(posix) {
+            process.definitions.posix = posix;
+        }
+        let unified = Unified::new(&spool, &mut Vec::new());
+        let id = |rank: u32, number: u32| unified.local[&rank].posix[&number];
+        assert_eq!((id(0, 0), id(0, 1), id(1, 0), id(1, 1)), (0, 1, 2, 0));
+        assert_eq!(unified.paths, ["/in"]);
+        assert_eq!(unified.posix.iter().map(|file| file.path).collect::<Vec<_>>(), [Some(0), None, Some(0)]);
     }
 
     #[test]

@@ -6,9 +6,13 @@
 // destructor after.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,6 +28,36 @@ struct locks {
     pthread_barrier_t gate;
 };
 #define LOCKS {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER, .bell = PTHREAD_COND_INITIALIZER}
+
+// Functions of files that need no heap: on a file without a name, as several threads and handlers do so at once.
+static inline void call_files(void) {
+    char bytes[16] = "";
+    struct iovec parts[2] = {{bytes, 3}, {bytes + 8, 4}};
+    errno = 77;
+    int fd = memfd_create("hooks", 0), null = open("/dev/null", O_RDWR);
+    EXPECT(fd >= 0 && null >= 0, 1);
+    EXPECT(write(fd, "0123456789", 10), 10);
+    EXPECT(lseek(fd, 2, SEEK_SET), 2);
+    EXPECT(read(fd, bytes, 16), 8);
+    EXPECT(pread(fd, bytes, 4, 5), 4);
+    EXPECT(memcmp(bytes, "5678", 4), 0);
+    EXPECT(preadv(fd, parts, 2, 1), 7);
+    EXPECT(pwrite(fd, "abc", 3, 0), 3);
+    EXPECT(readv(null, parts, 2), 0);
+    EXPECT(writev(null, parts, 2), 7);
+    EXPECT(fsync(fd), 0);
+    char *mapped = mmap(NULL, 10, PROT_READ, MAP_SHARED, fd, 0);
+    EXPECT(mapped != MAP_FAILED && memcmp(mapped, "abc3", 4) == 0, 1);
+    munmap(mapped, 10);
+    EXPECT(dup2(null, fd), fd);
+    EXPECT(read(fd, bytes, 16), 0);
+    EXPECT(close(fd) | close(null), 0);
+    EXPECT(errno, 77);
+    EXPECT(open("/none/at/all", O_RDONLY), -1);
+    EXPECT(errno, ENOENT);
+    EXPECT(write(-1, bytes, 1), -1);
+    EXPECT(errno, EBADF);
+}
 
 // All functions that do not need the heap themselves, on locks that no one else uses.
 static inline void call_all(struct locks *all) {
@@ -63,16 +97,34 @@ static inline void call_all(struct locks *all) {
     pthread_barrier_init(&all->gate, NULL, 1);
     EXPECT(pthread_barrier_wait(&all->gate), PTHREAD_BARRIER_SERIAL_THREAD);
     EXPECT(errno, 77);
+    call_files();
+}
+
+// Streams, where the heap may be used.
+static inline void call_streams(void) {
+    char line[16];
+    FILE *file = fopen("/proc/self/comm", "r");
+    EXPECT(file && fgets(line, 16, file) == line, 1);
+    EXPECT(fgetc(file), EOF);
+    EXPECT(fclose(file), 0);
+    EXPECT((file = fopen("/dev/null", "w")) != NULL, 1);
+    EXPECT(fprintf(file, "%d %.1f %s", 1, 2.5, "x"), 7);
+    EXPECT(fputs("text", file) >= 0 && fputc('c', file) == 'c' && fflush(file) == 0, 1);
+    EXPECT(fclose(file), 0);
 }
 
 #ifdef LIBRARY
 
 static struct locks early = LOCKS;
 
-__attribute__((constructor)) static void begin(void) { call_all(&early); }
+__attribute__((constructor)) static void begin(void) {
+    call_all(&early);
+    call_streams();
+}
 
 __attribute__((destructor)) static void end(void) {
     call_all(&early);
+    call_streams();
     char line[] = "0 failures, done\n";
     line[0] += failures;
     write(1, line, sizeof line - 1);
@@ -86,8 +138,6 @@ void use_library(void) {}
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/time.h>
 
 void use_library(void);
@@ -168,7 +218,10 @@ static void handle(int signal) {
 
 static void thread_ends(void *value) { call_all(&last); }
 
-static void at_exit(void) { call_all(&of_exit); }
+static void at_exit(void) {
+    call_all(&of_exit);
+    call_streams();
+}
 
 static void *nothing(void *argument) { return argument; }
 
@@ -225,6 +278,13 @@ int main(int argc, char **argv) {
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
     sigaction(SIGPROF, &action, NULL);
     raise(SIGPROF);
+    // Handlers may have a small stack of their own.
+    static char small[16384];
+    sigaltstack(&(stack_t){.ss_sp = small, .ss_size = sizeof small}, NULL);
+    struct sigaction apart = {.sa_handler = handle, .sa_flags = SA_RESTART | SA_ONSTACK};
+    sigaction(SIGUSR2, &apart, NULL);
+    raise(SIGUSR2);
+    call_streams();
     setitimer(ITIMER_PROF, &(struct itimerval){{0, 1000}, {0, 1000}}, NULL);
     for (int i = 0; i < 100; i++) {
         EXPECT(pthread_create(&thread, NULL, nothing, NULL), 0);

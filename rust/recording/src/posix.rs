@@ -1,0 +1,120 @@
+//! Operations on files of POSIX and of C's standard library: their definitions and events.
+
+use whywait_otf2::Event;
+use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoOperationFlag, IoParadigmFlag, IoSeekOption, IoStatusFlag};
+
+use crate::files::Files;
+use crate::format::{Call, IO_ISO_C, IO_POSIX};
+use crate::functions::{Class, Function};
+use crate::thread::Out;
+use crate::unify::{Id, Local};
+
+/// What Score-P calls the interfaces, and whether each is that of the operating system; MPI's is the first of all.
+pub(crate) const PARADIGMS: [(u32, &str, IoParadigmFlag); 2] =
+    [(IO_POSIX, "POSIX I/O", IoParadigmFlag::OS), (IO_ISO_C, "ISO C I/O", IoParadigmFlag::NONE)];
+
+/// OTF2's number of an interface.
+pub(crate) const fn paradigm(number: u32) -> u8 {
+    number as u8 + 1
+}
+
+/// How a standard stream is opened.
+pub(crate) fn standard_mode(name: &str) -> IoAccessMode {
+    if name == "stdin" { IoAccessMode::READ_ONLY } else { IoAccessMode::WRITE_ONLY }
+}
+
+/// Records of a call with the time of its entry.
+pub(crate) fn enter(out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, files: &mut Files, local: &Local) {
+    if !matches!(function.class, Class::PosixIo | Class::PosixChar | Class::PosixScan | Class::PosixFlush) {
+        return;
+    }
+    if let Some(handle) = file(local, call.object) {
+        let (mode, _) = function.file_operation();
+        let (operation_flags, matching_id) = (IoOperationFlag::NONE, files.start(function.class, call));
+        let event = Event::IoOperationBegin { handle, mode, operation_flags, bytes_request: bytes, matching_id };
+        out.put(call.enter, &event);
+    }
+}
+
+/// Records of a call with the time of its return.
+pub(crate) fn leave(out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, files: &mut Files, local: &Local) {
+    let number = if function.class == Class::PosixOpen { call.id as u32 } else { call.object };
+    let Some(handle) = file(local, number) else { return };
+    let event = match function.class {
+        Class::PosixOpen => {
+            let (mode, creation_flags, status_flags) = modes(call.tag);
+            Event::IoCreateHandle { handle, mode, creation_flags, status_flags }
+        }
+        Class::PosixClose => Event::IoDestroyHandle { handle },
+        Class::PosixDup => {
+            // The new descriptor is the same file.
+            Event::IoDuplicateHandle { old_handle: handle, new_handle: handle, status_flags: IoStatusFlag::NONE }
+        }
+        Class::PosixStatus | Class::PosixMap => Event::IoChangeStatusFlags { handle, status_flags: IoStatusFlag::NONE },
+        Class::PosixSeek => {
+            let Ok(whence) = u8::try_from(call.peer) else { return };
+            let offset_request = (u64::from(call.tag.cast_unsigned()) | bytes << 32).cast_signed();
+            Event::IoSeek { handle, offset_request, whence: IoSeekOption(whence), offset_result: call.received }
+        }
+        _ => {
+            let Some(matching_id) = files.end(function.class, 0) else { return };
+            Event::IoOperationComplete { handle, bytes_result: call.received, matching_id }
+        }
+    };
+    out.put(call.leave, &event);
+}
+
+fn file(local: &Local, number: u32) -> Option<Id> {
+    local.posix.get(&number).copied()
+}
+
+// Flags of `open` on Linux, on all machines that the recorder is for. O_DIRECT and its neighbors differ.
+const ACCESS: i32 = 3;
+const CREATE: i32 = 0o100;
+const EXCLUSIVE: i32 = 0o200;
+const TRUNCATE: i32 = 0o1000;
+const APPEND: i32 = 0o2000;
+const NON_BLOCKING: i32 = 0o4000;
+const SYNC: i32 = 0o4_010_000;
+const CLOSE_ON_EXEC: i32 = 0o2_000_000;
+
+/// Flags of `open` in OTF2's terms.
+fn modes(flags: i32) -> (IoAccessMode, IoCreationFlag, IoStatusFlag) {
+    let access = match flags & ACCESS {
+        0 => IoAccessMode::READ_ONLY,
+        1 => IoAccessMode::WRITE_ONLY,
+        _ => IoAccessMode::READ_WRITE,
+    };
+    let creation = [
+        (CREATE, IoCreationFlag::CREATE),
+        (EXCLUSIVE, IoCreationFlag::EXCLUSIVE),
+        (TRUNCATE, IoCreationFlag::TRUNCATE),
+    ];
+    let status = [
+        (APPEND, IoStatusFlag::APPEND),
+        (NON_BLOCKING, IoStatusFlag::NON_BLOCKING),
+        (SYNC, IoStatusFlag::SYNC),
+        (CLOSE_ON_EXEC, IoStatusFlag::CLOSE_ON_EXEC),
+    ];
+    let has = |bits: i32| flags & bits == bits;
+    (
+        access,
+        IoCreationFlag(creation.iter().filter(|(bits, _)| has(*bits)).fold(0, |all, (_, flag)| all | flag.0)),
+        IoStatusFlag(status.iter().filter(|(bits, _)| has(*bits)).fold(0, |all, (_, flag)| all | flag.0)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_open_have_their_names_in_otf2() {
+        // O_WRONLY | O_CREAT | O_TRUNC, O_RDWR | O_APPEND | O_CLOEXEC, and O_DSYNC, which is a part of O_SYNC.
+        let created = IoCreationFlag(IoCreationFlag::CREATE.0 | IoCreationFlag::TRUNCATE.0);
+        assert_eq!(modes(0o1101), (IoAccessMode::WRITE_ONLY, created, IoStatusFlag::NONE));
+        let status = IoStatusFlag(IoStatusFlag::APPEND.0 | IoStatusFlag::CLOSE_ON_EXEC.0);
+        assert_eq!(modes(0o2_002_002), (IoAccessMode::READ_WRITE, IoCreationFlag::NONE, status));
+        assert_eq!(modes(0o10_000), (IoAccessMode::READ_ONLY, IoCreationFlag::NONE, IoStatusFlag::NONE));
+    }
+}
