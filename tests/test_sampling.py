@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import whywait
-from whywait import _native
+from whywait import _native, cli
 from whywait.analysis.findings import findings
 from whywait.hypotheses import Balance, Scale
 from whywait.model.schema import tables
@@ -336,6 +336,26 @@ def test_a_faster_function_shortens_the_run(tmp_path):
     assert saved(tmp_path / "one", Scale("b@1", 0.0)) == pytest.approx(30, abs=0.05)
     # Functions of one call path are changed together.
     assert saved(tmp_path / "both", Scale("a", 0.0), Scale("b", 0.0)) == pytest.approx(60, abs=0.05)
+
+
+def test_the_error_of_a_faster_function_has_that_of_its_samples(tmp_path, capsys):
+    def found(name, *hypotheses):
+        return whywait.whatif(analyzed(tmp_path / name, steps()), list(hypotheses)).error_estimate
+
+    # Of 120 samples of rank 1, 90 are in b and 30 in a; rank 0 is not on the critical path.
+    share = 91 / 122
+    one = found("one", Scale("b", 0.5))
+    assert one.sampling == pytest.approx(3 * 60 * 0.5 * sqrt(share * (1 - share) / 120))
+    assert (one.noise, one.total) == (None, None)
+    # A sample saves nothing, half, or all of its part.
+    shares = {1.0: 30.5 / 122, 0.5: 90.5 / 122}
+    mean = sum(part * share for part, share in shares.items())
+    variance = sum(part**2 * share for part, share in shares.items()) - mean**2
+    both = found("both", Scale("a", 0.0), Scale("b", 0.5))
+    assert both.sampling == pytest.approx(3 * 60 * sqrt(variance / 120))
+    assert found("recorded", Scale("step", 0.5)).sampling == 0
+    assert cli.main(["whatif", str(tmp_path / "one"), "--scale", "b=0.5"]) == 0
+    assert f"no iterations show the noise; sampling alone ±{one.sampling:.2f} s" in capsys.readouterr().out
 
 
 def test_functions_of_samples_cannot_be_balanced(tmp_path):

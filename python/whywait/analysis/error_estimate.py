@@ -9,8 +9,10 @@ with its part of the critical path, as these parts add up to the length of the r
 *Assumptions.* The simulation knows how much time is spent in the calls about which it makes assumptions. The estimate
 takes the mean over the locations, as if all of this time were wrong.
 
-What neither shows is not part of the estimate: start-up and shutdown, differences between two runs as a whole, and what
-the simulation does not model.
+*Sampling.* Samples say how much of the time between two calls a function has, and how far they may be off by chance.
+
+What none of them shows is not part of the estimate: start-up and shutdown, differences between two runs as a whole, and
+what the simulation does not model.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-#: How many standard deviations of the noise the estimate has: with three, it holds for nine of ten recorded runs.
+#: How many standard deviations of what is random the estimate has: with three, it holds for nine of ten recorded runs.
 _DEVIATIONS = 3
 # Fewer sums of two iterations say nothing about their variance.
 _FEWEST = 3
@@ -42,6 +44,8 @@ class ErrorEstimate(NamedTuple):
         Three standard deviations of the noise of the two runs; None if there are too few iterations to tell.
     assumptions
         The mean time per location in calls that the assumptions are about.
+    sampling
+        Three standard deviations of what changed functions had on the critical path, by samples.
     iterations
         The number of iterations that the noise is taken from.
     untimed
@@ -50,16 +54,19 @@ class ErrorEstimate(NamedTuple):
 
     noise: float | None
     assumptions: float
+    sampling: float
     iterations: int
     untimed: list[str]
 
     @property
     def total(self) -> float | None:
-        """The sum of both, or None if the noise is unknown."""
-        return None if self.noise is None else self.noise + self.assumptions
+        """The sum of all parts, or None if the noise is unknown."""
+        return None if self.noise is None else self.noise + self.assumptions + self.sampling
 
 
-def error_estimate(measured: ResultData, simulated: ResultData, assumptions: pa.Table) -> ErrorEstimate:
+def error_estimate(
+    measured: ResultData, simulated: ResultData, assumptions: pa.Table, deviation: float
+) -> ErrorEstimate:
     """Estimate how far a predicted run is from a recording of the changed program.
 
     Parameters
@@ -70,6 +77,8 @@ def error_estimate(measured: ResultData, simulated: ResultData, assumptions: pa.
         The changed run, with causes.
     assumptions
         As in `whywait.Simulation.assumptions`.
+    deviation
+        The standard deviation that samples leave of what the changes save, seconds.
     """
     # How noisy the changed program is shows in neither run; at most as noisy as the noisier one.
     noise, count = max((_noise(result) for result in (measured, simulated)), key=lambda found: found[0] or 0.0)
@@ -77,6 +86,7 @@ def error_estimate(measured: ResultData, simulated: ResultData, assumptions: pa.
     return ErrorEstimate(
         None if noise is None else _DEVIATIONS * math.sqrt(2) * noise,
         sum(row["time"] or 0.0 for row in rows) / max(1, len(measured.places)),
+        _DEVIATIONS * deviation,
         count,
         [row["assumption"] for row in rows if row["time"] is None],
     )

@@ -253,7 +253,8 @@ class Simulation:
 
         See `whywait.analysis.error_estimate`. The noise is unknown if one of the runs was analyzed without causes.
         """
-        return error_estimate(self.measured, self.result, self.assumptions)
+        deviation = Compiler(self.measured, None).sampling_deviation(self.hypotheses)
+        return error_estimate(self.measured, self.result, self.assumptions, deviation)
 
     def events(self, location: int) -> pa.Table:
         """Return the times at which a location enters and leaves its regions.

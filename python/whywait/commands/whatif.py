@@ -349,14 +349,16 @@ def _error(sim: Simulation) -> Iterator[Line]:
 
     found = sim.error_estimate
     if found.noise is None or found.total is None:
-        yield [("Error estimate: unknown, because no iterations show the noise", "dim")]
+        known = f"; sampling alone ±{_time(found.sampling)}" if found.sampling else ""
+        yield [(f"Error estimate: unknown, because no iterations show the noise{known}", "dim")]
         return
     window = focused(sim.result).focus.window
     length = window[1] - window[0] if window else float(sim.after)
     share = f" ({found.total / length:.1%} of {_time(length)}{_BETWEEN if window else ''})" if length > 0 else ""
     noise = f"noise {_time(found.noise)} ({found.iterations:,} iterations)"
     assumptions = f" + assumptions {_time(found.assumptions)}" if found.assumptions else ""
-    yield [(f"Error estimate ±{_time(found.total)}{share}: {noise}{assumptions}", "")]
+    sampling = f" + sampling {_time(found.sampling)}" if found.sampling else ""
+    yield [(f"Error estimate ±{_time(found.total)}{share}: {noise}{assumptions}{sampling}", "")]
 
 
 _BETWEEN = " between start-up and shutdown"

@@ -74,6 +74,13 @@ class Compiler:
             _Change(**change) for change in compiled if change["kind"] != "network" or any(change["selection"].roots)
         ]
 
+    def sampling_deviation(self, hypotheses: Iterable[Hypothesis]) -> float:
+        """Return the standard deviation that samples leave of what hypotheses save on the critical path, seconds."""
+        functions = Functions(self._result)
+        for hypothesis in hypotheses:
+            self._is_sampled(hypothesis, functions)
+        return functions.deviation()
+
     def is_of_functions(self, hypothesis: Hypothesis) -> bool:
         """Return whether a hypothesis scales functions that only samples have seen."""
         try:

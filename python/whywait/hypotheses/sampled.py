@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import sqrt
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -57,29 +58,72 @@ class Functions:
         table = result.tables.function_times
         self._function = table["callpath"].fill_null(len(result.tree)).to_numpy()
         self._location = table["location"].to_numpy()
-        self._rows = list(
-            zip(*(table[name].to_pylist() for name in ("recorded_callpath", "location", "time")), strict=True)
-        )
-        #: The share of the time that goes away, by call path and location.
-        self._less: dict[tuple[int, int], float] = defaultdict(float)
+        columns = {name: table[name].to_numpy() for name in _Row._fields}
+        # Samples do not say how long a thread was in the system, or without a core.
+        columns["critical"] = columns["critical"] * (self._function != len(result.tree))
+        self._rows = [_Row(*row) for row in zip(*(column.tolist() for column in columns.values()), strict=True)]
+        #: The part of the time of each row that goes away.
+        self._less: dict[int, float] = defaultdict(float)
 
     def scale(self, hypothesis: Scale, functions: list[int], locations: list[bool]) -> None:
         """Take a hypothesis: the time of some functions is multiplied by a factor on these locations, or on all."""
         here = np.isin(self._function, functions)
         if locations:
             here &= np.array(locations)[self._location]
-        whole: dict[tuple[int, int], float] = defaultdict(float)
-        for recorded, location, time in self._rows:
-            whole[recorded, location] += time
         for row in np.flatnonzero(here).tolist():
-            recorded, location, time = self._rows[row]
-            if time > 0:
-                self._less[recorded, location] += time / whole[recorded, location] * (1 - hypothesis.factor)
+            self._less[row] += 1 - hypothesis.factor
 
     def factors(self) -> Iterator[Factor]:
         """Yield what call paths of the events are multiplied by."""
         of_factor: dict[tuple[int, float], list[int]] = defaultdict(list)
-        for (recorded, location), less in self._less.items():
+        for (recorded, location), (whole, rows) in self._changed().items():
+            less = sum(self._less[row] * self._rows[row].time for row in rows) / whole.time
             of_factor[recorded, round(1 - less, _DIGITS)].append(location)
         for (recorded, factor), locations in sorted(of_factor.items()):
             yield Factor(recorded, locations, max(factor, 0.0))
+
+    def deviation(self) -> float:
+        """Return the standard deviation of the time that goes away on the critical path, seconds.
+
+        A sample loses the part of its function, so it is drawn from parts with a known mean and variance.
+        """
+        variance = 0.0
+        for whole, rows in self._changed().values():
+            seen = whole.samples
+            if not seen:
+                continue
+            # As for shares, one sample more is assumed to have seen these functions, and one another.
+            parts = [(self._less[row], (self._rows[row].samples + 1 / len(rows)) / (seen + 2)) for row in rows]
+            mean = sum(part * share for part, share in parts)
+            variance += whole.critical**2 * (sum(part**2 * share for part, share in parts) - mean**2) / seen
+        return sqrt(variance)
+
+    def _changed(self) -> dict[tuple[int, int], tuple[_Row, list[int]]]:
+        """Return the call paths and locations that change: the sum of their rows, and the rows that do."""
+        rows: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for number in self._less:
+            changed = self._rows[number]
+            if changed.time > 0:
+                rows[changed.recorded_callpath, changed.location].append(number)
+        whole: dict[tuple[int, int], _Row] = {}
+        for row in self._rows:
+            if (key := (row.recorded_callpath, row.location)) in rows:
+                whole[key] = whole[key].plus(row) if key in whole else row
+        return {key: (whole[key], of_key) for key, of_key in rows.items()}
+
+
+class _Row(NamedTuple):
+    """What a function has on a location."""
+
+    recorded_callpath: int
+    location: int
+    time: float
+    critical: float
+    samples: int
+
+    def plus(self, other: _Row) -> _Row:
+        return self._replace(
+            time=self.time + other.time,
+            critical=self.critical + other.critical,
+            samples=self.samples + other.samples,
+        )
