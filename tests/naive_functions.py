@@ -27,18 +27,36 @@ def is_late(raw: Raw, row: Row, one: dict) -> bool:
 
 
 def costs(raw: Raw, row: Row) -> dict[int | None, tuple[float, float]]:
-    """Return the cost of each function at late ranks, and its standard deviation."""
-    sums: dict[int | None, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    """Return the cost of each function at late ranks with what it calls, and the standard deviation of that."""
+    own: dict[int | None, float] = defaultdict(float)
+    variances: dict[int | None, float] = defaultdict(float)
+    recorded = set()
     for one in of_finding(raw, row, "delay_functions"):
         if is_late(raw, row, one):
-            sums[one["callpath_id"]][0] += one["cost"]
-            sums[one["callpath_id"]][1] += one["deviation"] ** 2
-    return {function: (cost, sqrt(variance)) for function, (cost, variance) in sums.items()}
+            own[one["callpath_id"]] += one["cost"]
+            variances[one["callpath_id"]] += one["inclusive_deviation"] ** 2
+            recorded.add(one["recorded_callpath_id"])
+
+    def is_in(inner: int | None, outer: int | None) -> bool:
+        if inner is None or outer is None or outer in recorded:
+            return inner == outer
+        path = raw.paths[outer]
+        return raw.paths[inner][: len(path)] == path
+
+    return {
+        outer: (sum(cost for inner, cost in own.items() if is_in(inner, outer)), sqrt(variance))
+        for outer, variance in variances.items()
+    }
+
+
+def whole(raw: Raw, row: Row) -> float:
+    """Return the cost of all functions."""
+    return sum(one["cost"] for one in of_finding(raw, row, "delay_functions") if is_late(raw, row, one))
 
 
 @check("function_cost", *ALL)
 def _(raw, row):
-    return AnyOf(cost for cost, _ in costs(raw, row).values())
+    return AnyOf(abs(cost) for cost, _ in costs(raw, row).values())
 
 
 @check("function_error", *ALL)
@@ -48,8 +66,7 @@ def _(raw, row):
 
 @check("function_part", *ALL)
 def _(raw, row):
-    found = costs(raw, row)
-    return AnyOf(cost / sum(cost for cost, _ in found.values()) for cost, _ in found.values())
+    return AnyOf(abs(cost) / whole(raw, row) for cost, _ in costs(raw, row).values())
 
 
 @check("sampled_function", *ALL)

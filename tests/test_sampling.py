@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import whywait
 from whywait import _native, cli
+from whywait.analysis.causes import critical
 from whywait.analysis.findings import findings
 from whywait.hypotheses import Balance, Scale
 from whywait.model.schema import tables
@@ -205,6 +206,31 @@ def test_functions_that_cost_as_much_are_named_together(tmp_path):
     error = f"{1.96 * deviation(60, 0.25, 120):.2f} s"
     expected = " and ".join(f"step/{name}: 50% of it, 15.0 s ± {error}" for name in "cd")
     assert remark(analyzed(tmp_path, steps(late="a b c d"))) == f"By 180 samples, the differences are in {expected}."
+
+
+def test_a_function_is_named_with_what_it_calls(tmp_path):
+    # Each of these has a third of the difference, and the one that calls them has all of it.
+    result = analyzed(tmp_path, steps(late="a b/x b/y b/z"))
+    error = sqrt(deviation(60, 0.75, 120) ** 2 + deviation(30, 0.5, 60) ** 2)
+    assert remark(result) == f"By 180 samples, the difference is in step/b: all of it, 30.0 s ± {1.96 * error:.2f} s."
+    rows = by_name(result.delay_functions().to_pylist())
+    assert (rows[1, "b"]["cost"], rows[1, "x"]["cost"]) == pytest.approx((-15, 15))
+    assert rows[1, "b"]["inclusive_deviation"] == pytest.approx(error)
+    assert rows[1, "x"]["inclusive_deviation"] == rows[1, "x"]["deviation"] == pytest.approx(deviation(60, 0.25, 120))
+    times = by_name(result.functions().to_pylist())
+    assert (times[1, "b"]["time"], times[1, "b"]["samples"]) == (0, 0)
+    assert times[1, "b"]["inclusive_deviation"] == pytest.approx(deviation(60, 0.75, 120))
+    (step,) = (row for row in critical(result, 5)["callpaths"] if row["callpath"][-1] == "step")
+    shares = {one["callpath"][-1]: (one["share"], one["error"]) for one in step["functions"]}
+    assert shares == dict.fromkeys("axyz", pytest.approx((0.25, 1.96 * deviation(1, 0.25, 120))))
+
+
+def test_functions_of_which_late_ranks_do_less_are_named_last(tmp_path):
+    words = remark(analyzed(tmp_path, steps(late="b b b c")))
+    one, half = 30.0, 15.0
+    assert f"step/b: all of it, {one} s" in words
+    assert f"step/c: 50% of it, {half} s" in words
+    assert words.index("They spend less time in step/a: 50% of it, 15.0 s ±") > words.index("step/c")
 
 
 def test_no_function_is_named_by_chance(tmp_path):

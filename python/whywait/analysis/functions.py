@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.model.profile import sum_at
+from whywait.analysis.function_tree import LIKELY, largest, notable, trees
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
+    from whywait.analysis.function_tree import Function
     from whywait.model.result import ResultData
 
-#: Standard deviations of what holds at 95%, and at 99%.
-LIKELY, CERTAIN = 1.96, 2.58
 # Functions are named if they have this share of a cost, by this many samples at the late locations, and at the others.
 _MOST, _ENOUGH = 0.5, 20
 # So many are named, with at least this share each.
@@ -29,35 +28,13 @@ _SMALL = 0.05
 
 
 @dataclass(frozen=True)
-class Function:
-    """A sampled call path, and its part in a cost.
-
-    Attributes
-    ----------
-    callpath
-        Its number; None for time in the system, or without a core.
-    cost, deviation
-        Its part of the cost, and the standard deviation of that, in seconds.
-    """
-
-    callpath: int | None
-    cost: float
-    deviation: float
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether it costs something with certainty, not by chance."""
-        return self.cost - CERTAIN * self.deviation > 0
-
-
-@dataclass(frozen=True)
 class Division:
     """The cost of call paths by function.
 
     Attributes
     ----------
     functions
-        The functions, the costliest first.
+        The outermost functions, each with what it calls.
     samples, waiter_samples
         How many samples it rests on, at the locations that cost, and at those that wait.
     is_doubtful
@@ -73,7 +50,7 @@ class Division:
     @property
     def cost(self) -> float:
         """The cost of all functions."""
-        return sum(one.cost for one in self.functions)
+        return sum(one.value for one in self.functions)
 
     @property
     def named(self) -> Sequence[Function]:
@@ -81,13 +58,26 @@ class Division:
         few = self.waiter_samples and self.waiter_samples < _ENOUGH
         if self.samples < _ENOUGH or few or self.cost <= 0 or self.is_doubtful:
             return []
-        large = [one for one in self.functions[:_TOGETHER] if one.is_certain and one.cost >= _PART * self.cost]
-        return large if sum(one.cost for one in large) >= _MOST * self.cost else []
+        least = _PART * self.cost
+        large = [one for one in notable(self.functions, least, certain=True) if one.value > 0][:_TOGETHER]
+        if sum(one.value for one in large) < _MOST * self.cost:
+            return []
+        return largest(large, least, _TOGETHER, certain=True)
 
     @property
     def less(self) -> Sequence[Function]:
-        """The functions of which the late locations certainly do less than the others."""
-        return [one for one in self.functions if one.cost + CERTAIN * one.deviation < 0]
+        """The functions of which late locations certainly do less than the others, if there is one to blame."""
+        if not self.named:
+            return []
+        least = _PART * self.cost
+        small = [one for one in notable(self.functions, least, certain=True) if one.value < 0]
+        return largest(small, least, len(small), certain=True)
+
+    @property
+    def listed(self) -> Sequence[Function]:
+        """The functions with some part in the cost, the costliest first."""
+        least = _SMALL * self.cost
+        return largest(notable(self.functions, least), least, inf)
 
 
 def divided(result: ResultData, callpaths: Collection[int], ranks: Collection[int] = ()) -> Division | None:
@@ -112,18 +102,9 @@ def divided(result: ResultData, callpaths: Collection[int], ranks: Collection[in
     table = table.filter(here)
     if not table.num_rows:
         return None
-    function = _numbers(result, table)
-    costs, variances = (
-        sum_at(function, values, len(result.tree) + 1)
-        for values in (table["cost"].to_numpy(), table["deviation"].to_numpy() ** 2)
-    )
-    order = np.unique(function)
-    order = order[np.argsort(-costs[order], kind="stable")]
+    samples = table["samples"].to_numpy() + table["waiter_samples"].to_numpy()
     return Division(
-        [
-            Function(None if number == len(result.tree) else number, float(costs[number]), sqrt(variances[number]))
-            for number in order.tolist()
-        ],
+        trees(result.tree, _rows(result, table), table["cost"].to_numpy(), _variances(table), samples),
         int(table["samples"].to_numpy().sum()),
         int(table["waiter_samples"].to_numpy().sum()),
         _is_doubtful(result, callpaths),
@@ -183,6 +164,16 @@ def usage(result: ResultData, callpaths: Collection[int], ranks: Collection[int]
     )
 
 
+def _rows(result: ResultData, table: pa.Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the recorded and the sampled call path of rows."""
+    return table["recorded_callpath"].to_numpy().astype(np.int64), _numbers(result, table)
+
+
+def _variances(table: pa.Table, column: str = "inclusive_deviation") -> npt.NDArray[np.float64]:
+    variances: npt.NDArray[np.float64] = table[column].to_numpy() ** 2
+    return variances
+
+
 def _numbers(result: ResultData, table: pa.Table) -> npt.NDArray[np.int64]:
     """Return the call paths of rows; for those without one, a number after all others."""
     numbers: npt.NDArray[np.int64] = table["callpath"].fill_null(len(result.tree)).to_numpy().astype(np.int64)
@@ -205,7 +196,9 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
     -------
     list of dict
         ``callpath`` (names; None in the system or without a core), ``callpath_id``, ``source``, ``time`` (s), ``share``
-        (of the call path), ``error`` (of the share, at 95%) and ``samples``; nothing if the call path itself is all.
+        (of the call path), ``error`` (of the share, at 95%), ``samples`` and ``doubtful`` (whether ranks share cores
+        and were sampled at ticks of the kernel), each with what the function calls; nothing if the call path itself is
+        all.
     """
     if not result.facts.get("samples"):
         return []
@@ -213,36 +206,39 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
     table = table.filter(table["recorded_callpath"].to_numpy() == callpath)
     if not table.num_rows:
         return []
-    function, size = _numbers(result, table), len(result.tree) + 1
-    whole, on_path, samples = (
-        sum_at(function, values, size)
-        for values in (
-            table["time"].to_numpy(),
-            table["critical"].to_numpy(),
-            table["samples"].to_numpy().astype(float),
-        )
-    )
-    chosen = on_path if critical else whole
-    total, seen = float(chosen.sum()), float(samples.sum())
-    order = np.argsort(-chosen, kind="stable")
-    found = []
-    for number in order[chosen[order] >= _SMALL * total].tolist():
-        if not chosen[number]:
-            continue
-        named = None if number == size - 1 else number
-        share = float(chosen[number]) / total
-        found.append(
-            {
-                "callpath": None if named is None else result.tree.path(named),
-                "callpath_id": named,
-                "source": None if named is None else source(result, named),
-                "time": float(chosen[number]),
-                "share": share,
-                "error": LIKELY * sqrt(max(share * (1 - share), 1 / seen) / seen) if seen else 0.0,
-                "samples": int(samples[number]),
-            }
-        )
+    name = "critical" if critical else "time"
+    values, variances = table[name].to_numpy(), _variances(table, _DEVIATIONS[name])
+    total = float(values.sum())
+    if not total:
+        return []
+    least = _SMALL * total
+    functions = trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())
+    found = [
+        {
+            **_place(result, one),
+            "time": one.value,
+            "share": one.value / total,
+            "error": LIKELY * one.deviation / total,
+            "samples": one.samples,
+            "doubtful": _is_doubtful(result, [callpath]),
+        }
+        for one in largest(notable(functions, least), least, inf)
+    ]
     return [] if [one["callpath_id"] for one in found] == [callpath] else found
+
+
+# The standard deviations of times with what functions call.
+_DEVIATIONS = {"time": "inclusive_deviation", "critical": "inclusive_critical_deviation"}
+
+
+def _place(result: ResultData, one: Function) -> dict[str, Any]:
+    """Return where a function is."""
+    number = one.callpath
+    return {
+        "callpath": None if number is None else result.tree.path(number),
+        "callpath_id": number,
+        "source": None if number is None else source(result, number),
+    }
 
 
 def costs(result: ResultData, callpath: int) -> list[dict[str, Any]]:
@@ -252,24 +248,23 @@ def costs(result: ResultData, callpath: int) -> list[dict[str, Any]]:
     -------
     list of dict
         ``callpath`` (names; None in the system or without a core), ``callpath_id``, ``source``, ``cost`` (s; negative
-        if late locations spend less time in it), ``deviation`` (its standard deviation, s), ``share`` (of the cost) and
-        ``certain`` (whether it is no chance); nothing if the call path itself is all.
+        if late locations spend less time in it), ``deviation`` (its standard deviation, s), ``share`` (of the cost),
+        ``certain`` (whether it is no chance) and ``doubtful`` (whether ranks share cores and were sampled at ticks of
+        the kernel), each with what the function calls; nothing if the call path itself is all.
     """
     division = divided(result, [callpath])
     if division is None or division.cost <= 0:
         return []
     found = [
         {
-            "callpath": None if one.callpath is None else result.tree.path(one.callpath),
-            "callpath_id": one.callpath,
-            "source": None if one.callpath is None else source(result, one.callpath),
-            "cost": one.cost,
+            **_place(result, one),
+            "cost": one.value,
             "deviation": one.deviation,
-            "share": one.cost / division.cost,
-            "certain": abs(one.cost) > CERTAIN * one.deviation,
+            "share": one.value / division.cost,
+            "certain": one.is_certain,
+            "doubtful": division.is_doubtful,
         }
-        for one in division.functions
-        if abs(one.cost) >= _SMALL * division.cost
+        for one in division.listed
     ]
     return [] if [one["callpath_id"] for one in found] == [callpath] else found
 

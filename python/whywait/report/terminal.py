@@ -38,6 +38,8 @@ _ALIKE = 1.1
 _NOTHING = 1e-9
 # Standard deviations of an interval at 95%.
 _LIKELY = 1.96
+# What is said of functions on ranks that share cores and were sampled at ticks of the kernel.
+_SHARED = ", doubtful: ranks share cores"
 _WORST = 5
 _CAUSES = 3
 
@@ -299,7 +301,7 @@ def delay_lines(places: list[dict[str, Any]], width: int, *, unicode: bool, bar:
         through = f"; {percent(longterm)} propagated through other waits" if longterm >= _SMALL else ""
         yield from _paragraph(f"{_on(place)}: {', '.join(kinds)}{through}", width, "dim")
         for one in place["functions"]:
-            doubt = "" if one["certain"] else ", which may be chance"
+            doubt = _SHARED if one["doubtful"] else "" if one["certain"] else ", which may be chance"
             error = seconds(_LIKELY * one["deviation"])
             text = f"{percent(one['share'])}: {seconds(one['cost'])} ± {error}{doubt}"
             yield from _paragraph(f"  {_function(one, place, width, unicode=unicode)}: {text}", width, "dim")
@@ -360,7 +362,7 @@ def critical_lines(path: dict[str, Any], most: int, width: int, *, unicode: bool
         more = f"; {seconds(place['imbalance'])} more than the mean" if place["imbalance"] > 0 else ""
         yield from _paragraph(_on(place) + more, width, "dim")
         for one in place["functions"]:
-            text = f"{percent(one['share'])} ± {percent(one['error'])}"
+            text = f"{percent(one['share'])} ± {percent(one['error'])}{_SHARED if one['doubtful'] else ''}"
             yield from _paragraph(f"  {_function(one, place, width, unicode=unicode)}: {text}", width, "dim")
 
 

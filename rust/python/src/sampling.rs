@@ -37,7 +37,8 @@ pub(crate) fn by_place(times: &[FunctionTime]) -> Vec<(Place, (i64, u64))> {
         *ticks += time.time;
         *samples += time.samples;
     }
-    sums.into_iter().collect()
+    // Callers of functions that samples saw may have nothing of their own.
+    sums.into_iter().filter(|&(_, has)| has != (0, 0)).collect()
 }
 
 /// Name of the property of a calling context with the line of a sample.
@@ -113,8 +114,10 @@ pub(crate) fn profile(analysis: &Analysis) -> PyResult<Table> {
         ("low", ticks(|time| time.low)),
         ("high", ticks(|time| time.high)),
         ("deviation", ticks(|time| time.variance.sqrt())),
+        ("inclusive_deviation", ticks(|time| time.inclusive_variance.sqrt())),
         ("samples", Arc::new(UInt64Array::from_iter_values(times.iter().map(|time| time.samples)))),
         ("critical", ticks(|time| time.critical as f64)),
+        ("inclusive_critical_deviation", ticks(|time| time.inclusive_critical_variance.sqrt())),
         ("unresolved", ticks(|time| time.unresolved as f64)),
         ("system_time", system_time),
         ("faults", counts(|usage| usage.minor_faults + usage.major_faults)),
@@ -139,6 +142,7 @@ pub(crate) fn delay_functions(analysis: &Analysis) -> PyResult<Table> {
         ("callpath", Arc::new(costs.iter().map(|cost| cost.callpath.known()).collect::<UInt32Array>())),
         ("cost", ticks(|cost| cost.cost)),
         ("deviation", ticks(|cost| cost.variance.sqrt())),
+        ("inclusive_deviation", ticks(|cost| cost.inclusive_variance.sqrt())),
         ("samples", counts(|cost| cost.samples)),
         ("waiter_samples", counts(|cost| cost.waiter_samples)),
     ])

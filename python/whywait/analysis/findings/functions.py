@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.words import Figures, Words, joined
+from whywait.analysis.function_tree import LIKELY
 from whywait.analysis.functions import divided, source, usage
 from whywait.model.names import short_name
 
@@ -12,22 +13,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whywait.analysis.findings.finding import Finding, Run
-    from whywait.analysis.functions import Division, Function
+    from whywait.analysis.function_tree import Function
+    from whywait.analysis.functions import Division
 
 NAME = "functions"
 TITLE = "Functions between calls"
 DOCUMENT = """\
 A remark on each finding whose call paths make others wait, if the trace has [samples](functions.md): the functions in
-which the late ranks spend more time than those that wait. Up to three functions are named, each with at least a fifth
-of the cost that is no chance (at 99%, with 20 samples on both sides), if they have at least half of it together. Time
-in the system, and time without a core, is told from functions where samples follow a clock that stands still then; what
-the late ranks used of the system says which of the two it is, and page faults say why. Nothing is named where ranks
-share cores and were sampled at ticks of the kernel: the scheduler switches at these.
+which the late ranks spend more time than those that wait, each with what it calls. Up to three functions are named,
+each with at least a fifth of the cost that is no chance (at 99%, with 20 samples on both sides), if they have at
+least half of it together; then also those with as large a part of which late ranks do less. Functions stand for their
+caller if no more than a quarter of its part is elsewhere. Time in the system, and time without a core, is told from
+functions where samples follow a clock that stands still then; what the late ranks used of the system says which of
+the two it is, and page faults say why. Nothing is named where ranks share cores and were sampled at ticks of the
+kernel: the scheduler switches at these.
 """
 FIGURES = Figures(
     sampled_function=("name", "the function, with its caller"),
     function_source=("name", "file and line of the function"),
-    function_cost=("s", "the waiting that the function causes"),
+    function_cost=("s", "the waiting that the function causes, with what it calls"),
     function_error=("s", "the standard deviation of that, times 1.96"),
     function_part=("share", "its share of the waiting that the call path causes"),
     functions_samples=("count", "the samples that this rests on"),
@@ -39,7 +43,6 @@ FIGURES = Figures(
 
 # More than this is all of it.
 _ALL = 0.995
-_LIKELY = 1.96
 # The system has a part in it from this share on; fewer faults and switches explain nothing.
 _PART, _FAULTS, _SWITCHES = 0.1, 1000, 10
 
@@ -54,6 +57,8 @@ def remark(run: Run, found: list[Finding]) -> None:
             continue
         named = division.named
         words = _words(run, division, named) if named else _nothing(division)
+        if division.less:
+            words += Words(" They spend less time in ") + _parts(run, division, division.less) + "."
         if any(each.callpath is None for each in named):
             words += _why(run, one)
         one.remark(NAME, words)
@@ -61,8 +66,7 @@ def remark(run: Run, found: list[Finding]) -> None:
             "samples": division.samples,
             "waiter_samples": division.waiter_samples,
             "costs": [
-                {"callpath": each.callpath, "cost": each.cost, "deviation": each.deviation}
-                for each in division.functions
+                {"callpath": each.callpath, "cost": each.value, "deviation": each.deviation} for each in division.listed
             ],
         }
 
@@ -70,15 +74,20 @@ def remark(run: Run, found: list[Finding]) -> None:
 def _words(run: Run, division: Division, named: Sequence[Function]) -> Words:
     """Return the words for functions that are to blame."""
     samples = division.samples + division.waiter_samples
-    parts = []
-    for one in named:
-        cost = FIGURES.say(
-            "{function_cost} ± {function_error}", function_cost=one.cost, function_error=_LIKELY * one.deviation
-        )
-        parts.append(_place(run, one) + ": " + _part(one.cost / division.cost) + ", " + cost)
     words = Words("By ") + FIGURES.say("{functions_samples}", functions_samples=samples)
     words += " samples, the difference is in " if len(named) == 1 else " samples, the differences are in "
-    return words + joined(parts) + "."
+    return words + _parts(run, division, named) + "."
+
+
+def _parts(run: Run, division: Division, functions: Sequence[Function]) -> Words:
+    """Return the words for functions with their parts of a cost, as amounts."""
+    parts = []
+    for one in functions:
+        cost = FIGURES.say(
+            "{function_cost} ± {function_error}", function_cost=abs(one.value), function_error=LIKELY * one.deviation
+        )
+        parts.append(_place(run, one) + ": " + _part(abs(one.value) / division.cost) + ", " + cost)
+    return joined(parts)
 
 
 def _part(share: float) -> Words:

@@ -31,6 +31,8 @@ pub struct FunctionCost {
     pub cost: f64,
     /// The variance of the cost, square ticks.
     pub variance: f64,
+    /// That of the cost with what it calls.
+    pub inclusive_variance: f64,
     /// Number of samples at the location in `recorded` that the cost rests on, and at those that wait.
     pub samples: u64,
     /// Those at the locations that wait.
@@ -51,7 +53,7 @@ pub(crate) fn find(
         coefficients.sort_unstable_by_key(|of| (of.location, of.cause, of.callpath));
         let mut costs = Vec::new();
         for of_location in coefficients.chunk_by(|a, b| a.location == b.location) {
-            of_one(trace, (shard, of_location), placed, &meaning, &mut costs);
+            of_one((trace, sampling), (shard, of_location), placed, &meaning, &mut costs);
         }
         costs
     });
@@ -64,7 +66,8 @@ fn combine(mut parts: Vec<FunctionCost>) -> Vec<FunctionCost> {
     // The order of terms must not depend on the order of shards.
     parts.sort_by(|a, b| {
         let key = |of: &FunctionCost| (of.location, of.recorded, of.callpath);
-        key(a).cmp(&key(b)).then(a.cost.total_cmp(&b.cost))
+        let variances = a.inclusive_variance.total_cmp(&b.inclusive_variance);
+        key(a).cmp(&key(b)).then(a.cost.total_cmp(&b.cost)).then(variances)
     });
     let mut costs: Vec<FunctionCost> = Vec::new();
     for part in parts {
@@ -74,6 +77,7 @@ fn combine(mut parts: Vec<FunctionCost>) -> Vec<FunctionCost> {
             {
                 last.cost += part.cost;
                 last.variance += part.variance;
+                last.inclusive_variance += part.inclusive_variance;
                 last.samples += part.samples;
                 last.waiter_samples += part.waiter_samples;
             }
@@ -85,7 +89,7 @@ fn combine(mut parts: Vec<FunctionCost>) -> Vec<FunctionCost> {
 
 /// Divides the coefficients of one location.
 fn of_one(
-    trace: &Trace,
+    (trace, sampling): (&Trace, &Sampling),
     (shard, coefficients): (&Shard, &[Coefficient]),
     placed: &[Placed],
     meaning: &Meaning,
@@ -109,7 +113,7 @@ fn of_one(
         ends.sort_unstable_by_key(|&(event, _)| event);
         for stratum in by_callpath.get(&recorded).into_iter().flatten() {
             let share = Share::of(stratum, &ends);
-            share.divide((cause, recorded), cause == location, costs);
+            share.divide((trace, sampling), (cause, recorded), cause == location, costs);
         }
     }
 }
@@ -162,17 +166,34 @@ impl Share {
         share
     }
 
-    fn divide(self, (location, recorded): (LocationId, CallPathId), is_cause: bool, costs: &mut Vec<FunctionCost>) {
+    fn divide(
+        self,
+        (trace, sampling): (&Trace, &Sampling),
+        (location, recorded): (LocationId, CallPathId),
+        is_cause: bool,
+        costs: &mut Vec<FunctionCost>,
+    ) {
         if self.integral == 0.0 {
             return;
         }
-        let mut add = |callpath, cost, variance, count: u64| {
+        let none = |callpath| FunctionCost {
+            location,
+            recorded,
+            callpath,
+            cost: 0.0,
+            variance: 0.0,
+            inclusive_variance: 0.0,
+            samples: 0,
+            waiter_samples: 0,
+        };
+        let with = |callpath, cost, count| {
             let (samples, waiter_samples) = if is_cause { (count, 0) } else { (0, count) };
-            costs.push(FunctionCost { location, recorded, callpath, cost, variance, samples, waiter_samples });
+            FunctionCost { cost, samples, waiter_samples, ..none(callpath) }
         };
         if !self.is_resolved || self.sum == 0.0 {
             let count = self.by_callpath.iter().map(|&(_, _, count)| count).sum();
-            return add(recorded, self.integral, 0.0, count);
+            costs.push(with(recorded, self.integral, count));
+            return;
         }
         let effective = self.sum * self.sum / self.squares;
         let mut integral = self.integral;
@@ -183,14 +204,21 @@ impl Share {
             if away > CERTAIN * error {
                 let away = away.copysign(integral);
                 integral -= away;
-                add(CallPathId::NONE, away, error * error, 0);
+                let variance = error * error;
+                let inclusive_variance = variance;
+                costs.push(FunctionCost { variance, inclusive_variance, ..with(CallPathId::NONE, away, 0) });
             }
         }
+        let variance = |sum: f64| {
+            let smooth = (sum / self.sum * effective + 1.0) / (effective + 2.0);
+            integral * integral * smooth * (1.0 - smooth) / effective
+        };
+        let sums = self.by_callpath.iter().map(|&(callpath, sum, _)| (callpath, sum));
+        for (callpath, sum) in sampling.inclusive(&trace.tree, recorded, sums) {
+            costs.push(FunctionCost { inclusive_variance: variance(sum), ..none(callpath) });
+        }
         for (callpath, sum, count) in self.by_callpath {
-            let share = sum / self.sum;
-            let smooth = (share * effective + 1.0) / (effective + 2.0);
-            let variance = integral * integral * smooth * (1.0 - smooth) / effective;
-            add(callpath, integral * share, variance, count);
+            costs.push(FunctionCost { variance: variance(sum), ..with(callpath, integral * (sum / self.sum), count) });
         }
     }
 }

@@ -3,6 +3,8 @@
 //! A sample belongs to the *recorded* call path: what the events say was running. Its own is the *sampled* one, usually below
 //! that. Sampled call paths without events continue the call tree, which itself stays as the events made it.
 
+use std::ops::AddAssign;
+
 use rustc_hash::FxHashMap;
 
 use crate::Result;
@@ -36,6 +38,38 @@ pub struct Sampling {
 }
 
 impl Sampling {
+    /// Sums over sampled call paths and what they call, by call path, for those below a recorded one. `parts` are what the
+    /// sampled call paths have themselves.
+    pub(super) fn inclusive<T: AddAssign + Default + Copy>(
+        &self,
+        tree: &CallTree,
+        recorded: CallPathId,
+        parts: impl Iterator<Item = (CallPathId, T)>,
+    ) -> Vec<(CallPathId, T)> {
+        let mut sums: FxHashMap<CallPathId, T> = FxHashMap::default();
+        for (mut callpath, part) in parts {
+            // What contains the recorded call path as well stands for nothing but itself.
+            loop {
+                *sums.entry(callpath).or_default() += part;
+                let around = self.parent(tree, callpath);
+                if contains(tree, callpath, recorded) || around.is_none() || contains(tree, around, recorded) {
+                    break;
+                }
+                callpath = around;
+            }
+        }
+        let mut sums: Vec<(CallPathId, T)> = sums.into_iter().collect();
+        sums.sort_unstable_by_key(|&(callpath, _)| callpath);
+        sums
+    }
+
+    fn parent(&self, tree: &CallTree, callpath: CallPathId) -> CallPathId {
+        match callpath.index().checked_sub(tree.len()) {
+            Some(number) => self.nodes[number].parent,
+            None => tree.parent(callpath),
+        }
+    }
+
     /// Places all samples. Collective.
     pub(crate) fn find(trace: &Trace) -> Result<Self> {
         let found: Vec<OfShard<'_>> = trace.par_shards().map(|shard| OfShard::find(trace, shard)).collect();
@@ -65,6 +99,17 @@ impl Sampling {
         let count = trace.exchange.allgather(own)?.into_iter().sum();
         Ok(Self { nodes: all.nodes, placed, count })
     }
+}
+
+/// Whether a recorded call path is another one or lies below it.
+fn contains(tree: &CallTree, callpath: CallPathId, mut recorded: CallPathId) -> bool {
+    if callpath.index() >= tree.len() {
+        return false;
+    }
+    while recorded.is_some() && recorded != callpath {
+        recorded = tree.parent(recorded);
+    }
+    recorded.is_some()
 }
 
 /// Call paths beyond those of the tree.

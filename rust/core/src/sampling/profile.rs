@@ -44,10 +44,14 @@ pub struct FunctionTime {
     pub high: f64,
     /// The variance of the time, square ticks.
     pub variance: f64,
+    /// That of the time with what it calls.
+    pub inclusive_variance: f64,
     /// Number of samples.
     pub samples: u64,
     /// Its time on the critical path, ticks.
     pub critical: i64,
+    /// The variance of that with what it calls.
+    pub inclusive_critical_variance: f64,
     /// The part of the time that there were too few samples to divide, ticks; of the recorded call path itself.
     pub unresolved: i64,
     /// What was used of the system before samples, each since the one before; of the recorded call path itself.
@@ -66,8 +70,10 @@ impl FunctionTime {
             low: 0.0,
             high: 0.0,
             variance: 0.0,
+            inclusive_variance: 0.0,
             samples: 0,
             critical: 0,
+            inclusive_critical_variance: 0.0,
             unresolved: 0,
             usage: Usage::default(),
             is_doubtful: false,
@@ -89,9 +95,9 @@ pub(crate) fn find(
         let mut cells = Vec::new();
         let fork_joins = ForkJoins::new(trace, shard);
         for i in 0..shard.locations.len() {
-            let mut of_location = of_location(trace, (shard, i), placed, &meaning, window);
+            let mut of_location = of_location((trace, sampling), (shard, i), placed, &meaning, window);
             let critical = Critical::of(trace, (shard, i), placed, &meaning, (stretches, &fork_joins), window);
-            critical.divide(&mut of_location);
+            critical.divide((trace, sampling), &mut of_location);
             add_usages(trace, (shard, i), placed, is_divided, window, &mut of_location);
             let samples = shard.call_samples.of(i);
             let usages = samples.iter().filter_map(|sample| shard.usages.get(sample.usage as usize));
@@ -109,7 +115,7 @@ pub(crate) fn find(
 }
 
 fn of_location(
-    trace: &Trace,
+    (trace, sampling): (&Trace, &Sampling),
     (shard, i): (&Shard, usize),
     placed: &[Placed],
     meaning: &Meaning,
@@ -133,21 +139,28 @@ fn of_location(
                 let error = stratum.period.unwrap_or_default() * (stratum.samples.len() as f64).sqrt();
                 cell.time += away;
                 cell.variance += error * error;
+                cell.inclusive_variance += error * error;
                 *strata_of.entry((recorded, CallPathId::NONE)).or_insert(1) += 1;
             }
             divide(time, &mut parts);
         }
         let (n, all) = (stratum.samples.len() as f64, time as f64);
+        let counts = parts.iter().map(|&(callpath, count, _)| (callpath, count));
+        for (callpath, count) in sampling.inclusive(&trace.tree, recorded, counts) {
+            let cell = cells.entry((recorded, callpath)).or_insert(FunctionTime::none(location, recorded, callpath));
+            if stratum.is_resolved() {
+                cell.inclusive_variance += variance(all, count as f64, n);
+            }
+        }
         for (callpath, count, part) in parts {
             let cell = cells.entry((recorded, callpath)).or_insert(FunctionTime::none(location, recorded, callpath));
             cell.samples += count;
             if stratum.is_resolved() {
                 *strata_of.entry((recorded, callpath)).or_default() += 1;
                 let (low, high) = wilson(count as f64, n);
-                let smooth = (count as f64 + 1.0) / (n + 2.0);
                 cell.time += part;
                 (cell.low, cell.high) = (cell.low + all * low, cell.high + all * high);
-                cell.variance += all * all * smooth * (1.0 - smooth) / n;
+                cell.variance += variance(all, count as f64, n);
             }
         }
         if !stratum.is_resolved() {
@@ -205,6 +218,12 @@ fn add_usages(
         }
     }
     cells.sort_unstable_by_key(|cell| (cell.recorded, cell.callpath));
+}
+
+/// The variance of the part of a time that `count` of `n` samples stand for.
+fn variance(time: f64, count: f64, n: f64) -> f64 {
+    let smooth = (count + 1.0) / (n + 2.0);
+    time * time * smooth * (1.0 - smooth) / n
 }
 
 /// Wilson's interval at 95% of a share.
@@ -265,30 +284,51 @@ impl Critical {
     }
 
     /// Adds the time on the critical path to the cells of a location.
-    fn divide(self, cells: &mut [FunctionTime]) {
+    fn divide(self, (trace, sampling): (&Trace, &Sampling), cells: &mut [FunctionTime]) {
         for of_callpath in cells.chunk_by_mut(|a, b| a.recorded == b.recorded) {
-            let Some((time, seen)) = self.of_callpaths.get(&of_callpath[0].recorded) else { continue };
+            let recorded = of_callpath[0].recorded;
+            let Some((time, seen)) = self.of_callpaths.get(&recorded) else { continue };
             let mut time = *time;
-            let mut parts = if seen.len() >= ON_PATH {
-                let away = self.period.and_then(|period| away(time, seen.len(), period));
-                if let Some(away) = away
-                    && let Some(cell) = of_callpath.last_mut().filter(|cell| cell.callpath.is_none())
-                {
-                    cell.critical = away;
-                    time -= away;
+            if seen.len() < ON_PATH {
+                let whole: i64 = of_callpath.iter().map(|cell| cell.time).sum();
+                let mut parts: Vec<_> = of_callpath.iter().map(|cell| (cell.callpath, cell.time as u64, 0)).collect();
+                divide(time, &mut parts);
+                let share = if whole > 0 { time as f64 / whole as f64 } else { 0.0 };
+                for (cell, (_, _, part)) in of_callpath.iter_mut().zip(parts) {
+                    cell.critical = part;
+                    cell.inclusive_critical_variance = cell.inclusive_variance * share * share;
                 }
-                counts(seen.iter().copied())
-            } else {
-                of_callpath.iter().map(|cell| (cell.callpath, cell.time as u64, 0)).collect()
-            };
+                continue;
+            }
+            let (n, period) = (seen.len() as f64, self.period);
+            if let Some((away, period)) = period.and_then(|period| Some((away(time, seen.len(), period)?, period)))
+                && let Some(cell) = of_callpath.last_mut().filter(|cell| cell.callpath.is_none())
+            {
+                cell.critical = away;
+                cell.inclusive_critical_variance = period * period * n;
+                time -= away;
+            }
+            let mut parts = counts(seen.iter().copied());
             divide(time, &mut parts);
+            let counts = parts.iter().map(|&(callpath, count, _)| (callpath, count));
+            for (callpath, count) in sampling.inclusive(&trace.tree, recorded, counts) {
+                if let Some(cell) = cell(of_callpath, callpath) {
+                    cell.inclusive_critical_variance = variance(time as f64, count as f64, n);
+                }
+            }
             for (callpath, _, part) in parts {
-                if let Ok(found) = of_callpath.binary_search_by_key(&callpath, |cell| cell.callpath) {
-                    of_callpath[found].critical = part;
+                if let Some(cell) = cell(of_callpath, callpath) {
+                    cell.critical = part;
                 }
             }
         }
     }
+}
+
+/// The cell of a sampled call path among those of a recorded one.
+fn cell(of_callpath: &mut [FunctionTime], callpath: CallPathId) -> Option<&mut FunctionTime> {
+    let found = of_callpath.binary_search_by_key(&callpath, |cell| cell.callpath).ok()?;
+    Some(&mut of_callpath[found])
 }
 
 #[cfg(test)]

@@ -390,8 +390,10 @@ tables! {
         "low" Double "s": "the lower end of the interval at 95%",
         "high" Double "s": "the upper end",
         "deviation" Double "s": "the standard deviation of the time",
+        "inclusive_deviation" Double "s": "that of the time with what the call path calls",
         "samples" UInt64: "the number of samples in it",
         "critical" Double "s": "its time on the critical path",
+        "inclusive_critical_deviation" Double "s": "the standard deviation of that with what the call path calls",
         "unresolved" Double "s": "the part of the time that there were too few samples to divide; at the recorded call path itself",
         "system_time" Double "s": "processor time in the system from sample to sample; at the recorded call path itself, like the next three",
         "faults" UInt64: "page faults then",
@@ -409,6 +411,7 @@ tables! {
         "callpath_id" UInt32: "the same as a row of `callpaths`, or null",
         "cost" Double "s": "its part of the delay cost; negative if the location spends less time in it than those that wait",
         "deviation" Double "s": "the standard deviation of the cost",
+        "inclusive_deviation" Double "s": "that of the cost with what the call path calls",
         "samples" UInt64: "the number of samples of the location that it rests on",
         "waiter_samples" UInt64: "those of the locations that wait",
     }

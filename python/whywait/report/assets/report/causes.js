@@ -34,17 +34,18 @@ function lateFunctions(model) {
   if (!late.length) return null;
   const most = Math.max(...late.flatMap((row) => row.functions.map((one) => Math.abs(one.cost))));
   // Less on the left, more on the right, what may be chance without color.
-  const bar = ({ cost, certain }) => make("td", { class: "difference" },
-    make("i", { class: certain ? (cost > 0 ? "more" : "less") : undefined,
+  const bar = ({ cost, certain, doubtful }) => make("td", { class: "difference" },
+    make("i", { class: certain && !doubtful ? (cost > 0 ? "more" : "less") : undefined,
       style: { width: `${(50 * Math.abs(cost)) / most}%`, "margin-left": `${cost > 0 ? 50 : 50 - (50 * Math.abs(cost)) / most}%` } }));
   return card("In which functions late ranks spend more time",
-    "What late ranks did more than those that wait for them, by samples, with the error at 95%. Blue is less; what is grey may be chance.",
+    "What late ranks did more than those that wait for them, by samples, with the error at 95%. Blue is less; what is grey may be chance."
+      + (late.some((row) => row.functions.some((one) => one.doubtful)) ? " Doubtful: these ranks share cores, and were sampled at ticks of the kernel." : ""),
     make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Function", "Waiting caused", "Less or more", "Share", "Source"].map((name) => make("th", {}, name)))),
       late.map((row) => make("tbody", {},
         make("tr", {}, make("th", { scope: "rowgroup", colspan: "5" }, callLink(model, "delay", row.callpath_id))),
         row.functions.map((one) => make("tr", {},
           make("td", {}, one.callpath ? callLink(model, "sampled_time", one.callpath_id) : "in the system, or without a core"),
-          make("td", {}, seconds(one.cost), make("small", {}, ` ± ${seconds(1.96 * one.deviation)}`)),
+          make("td", {}, seconds(one.cost), make("small", {}, ` ± ${seconds(1.96 * one.deviation)}${one.doubtful ? ", doubtful" : ""}`)),
           bar(one),
           make("td", { class: "number-of" }, percent(one.share)),
           make("td", {}, one.source ?? "")))))));

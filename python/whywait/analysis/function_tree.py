@@ -1,0 +1,136 @@
+"""Sampled call paths as trees: what each has with all that it calls, and which of them to speak of.
+
+Samples lie in the innermost functions, often below many small ones: inlined functions, or those of a library. So a
+value is told of the function that has most of it, together with what that calls, and of no smaller part.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from whywait.model.calltree import CallTree
+
+#: Standard deviations of what holds at 95%, and at 99%.
+LIKELY, CERTAIN = 1.96, 2.58
+# Functions stand for what calls them unless more than this share of it is elsewhere.
+_ELSEWHERE = 0.25
+
+
+@dataclass(frozen=True)
+class Function:
+    """A sampled call path, with what it calls.
+
+    Attributes
+    ----------
+    callpath
+        Its number; None for time in the system, or without a core.
+    value, deviation
+        What it has, with what it calls, and the standard deviation of that, in seconds.
+    samples
+        The number of samples in it, and in what it calls.
+    calls
+        What it calls.
+    """
+
+    callpath: int | None
+    value: float
+    deviation: float
+    samples: int
+    calls: Sequence[Function] = field(repr=False)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether its value is no chance."""
+        return abs(self.value) > CERTAIN * self.deviation
+
+
+def largest(functions: Sequence[Function], least: float, slots: float, *, certain: bool = False) -> list[Function]:
+    """Return the functions to speak of, the largest first: instead of one those that it calls and that have nearly all.
+
+    Parameters
+    ----------
+    functions
+        The functions to choose from.
+    least
+        The smallest value to speak of.
+    slots
+        How many functions may be returned, if there are not as many already.
+    certain
+        Whether to leave out what may be chance.
+    """
+    found: list[Function] = []
+    for number, one in enumerate(functions):
+        free = slots - len(found) - (len(functions) - number - 1)
+        parts = notable(one.calls, least, certain=certain)
+        is_nearly_all = bool(parts) and abs(1 - sum(part.value for part in parts) / one.value) <= _ELSEWHERE
+        found += largest(parts, least, free, certain=certain) if is_nearly_all and len(parts) <= free else [one]
+    return sorted(found, key=lambda one: -one.value)
+
+
+def notable(functions: Sequence[Function], least: float, *, certain: bool = False) -> list[Function]:
+    """Return the functions with at least so large a value, the largest first."""
+    found = [one for one in functions if abs(one.value) >= least and (one.is_certain or not certain)]
+    return sorted(found, key=lambda one: -one.value)
+
+
+def trees(
+    tree: CallTree,
+    rows: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    values: npt.NDArray[np.float64],
+    variances: npt.NDArray[np.float64],
+    samples: npt.NDArray[np.int64],
+) -> list[Function]:
+    """Return the functions that samples saw below recorded call paths, the outermost ones, each with what it calls.
+
+    Parameters
+    ----------
+    tree
+        The call tree.
+    rows
+        The recorded and the sampled call path of each row; the number of call paths for none.
+    values, variances, samples
+        For each row what the call path has itself, the variance of that with what it calls, and its samples.
+    """
+    size = len(tree) + 1
+    keys, inverse = np.unique(rows[0] * size + rows[1], return_inverse=True)
+    sums = [np.bincount(inverse, column, minlength=keys.size) for column in (values, variances, samples)]
+    has: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    around: dict[int, int] = {}
+    for key, value, variance, count in zip(keys.tolist(), *(column.tolist() for column in sums), strict=True):
+        recorded, callpath = divmod(key, size)
+        has[callpath][1] += variance
+        while True:
+            has[callpath][0] += value
+            has[callpath][2] += count
+            if callpath == len(tree) or _contains(tree, callpath, recorded):
+                break
+            caller = tree.parents[callpath]
+            if caller < 0 or _contains(tree, caller, recorded):
+                break
+            around[callpath] = callpath = caller
+    below: dict[int, list[int]] = defaultdict(list)
+    for callpath in sorted(has):
+        below[around.get(callpath, -1)].append(callpath)
+
+    def function(callpath: int) -> Function:
+        value, variance, count = has[callpath]
+        calls = [function(one) for one in below[callpath]]
+        return Function(None if callpath == len(tree) else callpath, value, sqrt(variance), int(count), calls)
+
+    return [function(callpath) for callpath in below[-1]]
+
+
+def _contains(tree: CallTree, callpath: int, recorded: int) -> bool:
+    """Return whether a recorded call path is another one, or below it."""
+    begin = int(tree.position[callpath])
+    return begin <= int(tree.position[recorded]) < int(tree.end[begin])
