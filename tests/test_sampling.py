@@ -279,6 +279,30 @@ def test_faults_and_switches_say_why_time_is_in_the_system_or_without_a_core(tmp
     assert with_use("nvcsw=7").endswith("It gave up its core 210 times more often, to sleep or to read.")
 
 
+def test_page_faults_are_time_of_the_function_that_has_them(tmp_path):
+    fault = "1: sample main/step/b(on='faults', stime=0.75, minflt=1000)"
+    faults = [f"{fault} @{1 + 2.1 * number + 1.5}" for number in range(STEPS)]
+    result = analyzed(tmp_path, steps(late="a b", header="contexts perf 0.5"), *faults)
+    # Of the 30 s that samples do not stand for, 30,000 faults take 22.5 s.
+    rows = by_name(result.functions().to_pylist())
+    expected = {(1, "a"): 15, (1, "b"): 37.5, (1, None): 7.5}
+    assert {key: row["time"] for key, row in rows.items() if row["time"]} == pytest.approx(
+        expected | {(0, "a"): 15, (0, "b"): 15}
+    )
+    assert {key: row["critical"] for key, row in rows.items() if row["critical"]} == pytest.approx(expected)
+    # The time away is known to a period times the root of the number of samples.
+    error = 0.5 * sqrt(60)
+    of_faults = sqrt(deviation(22.5, 1, 30) ** 2 + (0.75 * error) ** 2)
+    assert rows[1, "b"]["deviation"] == pytest.approx(sqrt(of_faults**2 + deviation(30, 0.5, 60) ** 2))
+    assert rows[1, None]["deviation"] == pytest.approx(0.25 * error)
+    costs = {key: row["cost"] for key, row in by_name(result.delay_functions().to_pylist()).items()}
+    assert costs == pytest.approx({(1, "a"): 0, (1, "b"): 22.5, (1, None): 7.5}, abs=1e-9)
+    words = remark(result)
+    assert "the differences are in step/b: 75% of it, 22.5 s ± " in words
+    assert "the system, or time without a core: 25% of it, 7.50 s ± " in words
+    assert words.endswith("In the system it is 22.5 s more than elsewhere, with 30,000 more page faults.")
+
+
 def test_shards_do_not_change_what_samples_say(tmp_path):
     program = f"{steps()}\n2-3: main [0.9, 64]\n2-3: MPI_Barrier [0.9, 1]"
     program = program.replace("ranks 2", "ranks 4").replace("*: m", "0-1: m").replace("*: s", "0-1: s")

@@ -123,8 +123,8 @@ class Usage:
 
     Attributes
     ----------
-    away
-        Time in the system or without a core, in seconds.
+    time, away
+        All time, and that in the system or without a core but for page faults, in seconds.
     system
         Processor time in the system, in seconds.
     faults
@@ -133,6 +133,7 @@ class Usage:
         How often the thread gave up its core, and how often another one took it.
     """
 
+    time: float
     away: float
     system: float
     faults: float
@@ -156,6 +157,7 @@ def usage(result: ResultData, callpaths: Collection[int], ranks: Collection[int]
         return float((table[column].to_numpy() * sign * rows).sum())
 
     return Usage(
+        more("time"),
         more("time", is_away),
         more("system_time"),
         more("faults"),

@@ -59,8 +59,8 @@ def remark(run: Run, found: list[Finding]) -> None:
         words = _words(run, division, named) if named else _nothing(division)
         if division.less:
             words += Words(" They spend less time in ") + _parts(run, division, division.less) + "."
-        if any(each.callpath is None for each in named):
-            words += _why(run, one)
+        if named:
+            words += _why(run, one, is_away=any(each.callpath is None for each in named))
         one.remark(NAME, words)
         one.evidence[NAME] = {
             "samples": division.samples,
@@ -109,17 +109,17 @@ def _name(run: Run, callpath: int) -> Words:
     return FIGURES.say("{sampled_function}", sampled_function="/".join(names))
 
 
-def _why(run: Run, one: Finding) -> Words:
-    """Return the words for why late ranks spend time in the system or without a core."""
+def _why(run: Run, one: Finding, *, is_away: bool) -> Words:
+    """Return the words for why late ranks spend time in the system, or without a core if that is much of it."""
     used = usage(run.result, one.causes, one.ranks)
-    if used is None or used.away <= 0:
+    if used is None or used.time <= 0:
         return Words("")
-    if used.system >= _PART * used.away:
+    if used.system >= _PART * used.time:
         words = FIGURES.say(" In the system it is {more_system} more than elsewhere", more_system=used.system)
         if (faults := round(used.faults)) < _FAULTS:
             return words + "."
         return words + FIGURES.say(", with {more_faults} more page faults.", more_faults=faults)
-    if max(used.preemptions, used.waits) < _SWITCHES:
+    if not is_away or used.away <= 0 or max(used.preemptions, used.waits) < _SWITCHES:
         return Words("")
     if used.preemptions >= used.waits:
         return FIGURES.say(

@@ -7,11 +7,14 @@
 //!
 //! *Source*: docs/specification.md#costs-of-functions.
 
+use std::collections::BTreeMap;
+
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
+use super::faults::Faults;
 use super::paths::{Placed, Sampling};
-use super::strata::{CERTAIN, Meaning, Stratum, strata};
+use super::strata::{CERTAIN, Meaning, RESOLVED, Stratum, strata};
 use crate::Result;
 use crate::causes::{Coefficient, Fixed};
 use crate::ids::{CallPathId, LocationId};
@@ -97,6 +100,8 @@ fn of_one(
 ) {
     let location = coefficients[0].location;
     let strata = strata(trace, (shard, shard.local(location)), placed, meaning, None);
+    let in_shard = (shard, shard.local(location));
+    let faults = Faults::of(trace, in_shard, placed, meaning.is_divided, None).shares(&strata);
     let mut by_callpath: FxHashMap<CallPathId, Vec<&Stratum>> = FxHashMap::default();
     for stratum in &strata {
         by_callpath.entry(stratum.recorded).or_default().push(stratum);
@@ -112,7 +117,7 @@ fn of_one(
         }
         ends.sort_unstable_by_key(|&(event, _)| event);
         for stratum in by_callpath.get(&recorded).into_iter().flatten() {
-            let share = Share::of(stratum, &ends);
+            let share = Share::of(stratum, &ends, faults.get(&recorded).copied().unwrap_or_default());
             share.divide((trace, sampling), (cause, recorded), cause == location, costs);
         }
     }
@@ -122,10 +127,10 @@ fn of_one(
 struct Share {
     /// The integral of the coefficient, ticks.
     integral: f64,
-    /// Sums of the sizes of coefficients at samples, of their squares, and by call path with numbers of samples.
-    sum: f64,
-    squares: f64,
-    by_callpath: Vec<(CallPathId, f64, u64)>,
+    samples: Coefficients,
+    /// The same at samples of page faults, and the share of the time in the system, or without a core, that faults take.
+    faults: Coefficients,
+    of_faults: f64,
     is_resolved: bool,
     /// The time that a sample stands for, ticks, if they do not stand for all of the time.
     period: Option<f64>,
@@ -133,16 +138,15 @@ struct Share {
 
 impl Share {
     /// `ends` are the events at which the coefficient changes.
-    fn of(stratum: &Stratum, ends: &[(u32, Fixed)]) -> Self {
+    fn of(stratum: &Stratum, ends: &[(u32, Fixed)], of_faults: f64) -> Self {
         let mut share = Self {
             integral: 0.0,
-            sum: 0.0,
-            squares: 0.0,
-            by_callpath: Vec::new(),
+            samples: Coefficients::default(),
+            faults: Coefficients::default(),
+            of_faults,
             is_resolved: stratum.is_resolved(),
             period: stratum.period,
         };
-        let mut sums: FxHashMap<CallPathId, (f64, u64)> = FxHashMap::default();
         let mut running = Fixed::default();
         for pair in ends.windows(2) {
             running += pair[0].1;
@@ -152,23 +156,15 @@ impl Share {
             }
             let coefficient = f64::from(running);
             share.integral += coefficient * stratum.time_of(events.clone()) as f64;
-            let size = coefficient.abs();
-            for &(_, callpath) in stratum.samples_of(events) {
-                share.sum += size;
-                share.squares += size * size;
-                let (sum, count) = sums.entry(callpath).or_default();
-                *sum += size;
-                *count += 1;
-            }
+            share.samples.add(coefficient.abs(), stratum.samples_of(events.clone()));
+            share.faults.add(coefficient.abs(), stratum.faults_of(events));
         }
-        share.by_callpath = sums.into_iter().map(|(callpath, (sum, count))| (callpath, sum, count)).collect();
-        share.by_callpath.sort_unstable_by_key(|&(callpath, ..)| callpath);
         share
     }
 
     fn divide(
         self,
-        (trace, sampling): (&Trace, &Sampling),
+        within: (&Trace, &Sampling),
         (location, recorded): (LocationId, CallPathId),
         is_cause: bool,
         costs: &mut Vec<FunctionCost>,
@@ -190,35 +186,77 @@ impl Share {
             let (samples, waiter_samples) = if is_cause { (count, 0) } else { (0, count) };
             FunctionCost { cost, samples, waiter_samples, ..none(callpath) }
         };
-        if !self.is_resolved || self.sum == 0.0 {
-            let count = self.by_callpath.iter().map(|&(_, _, count)| count).sum();
-            costs.push(with(recorded, self.integral, count));
+        if !self.is_resolved || self.samples.sum == 0.0 {
+            costs.push(with(recorded, self.integral, self.samples.count));
             return;
         }
-        let effective = self.sum * self.sum / self.squares;
         let mut integral = self.integral;
         if let Some(period) = self.period {
             // What samples do not stand for was in the system, or without a core.
-            let error = period * self.squares.sqrt();
-            let away = integral.abs() - period * self.sum;
+            let error = period * self.samples.squares.sqrt();
+            let mut away = integral.abs() - period * self.samples.sum;
             if away > CERTAIN * error {
-                let away = away.copysign(integral);
+                away = away.copysign(integral);
                 integral -= away;
-                let variance = error * error;
+                let mut left = 1.0;
+                if self.faults.count >= RESOLVED as u64 {
+                    left -= self.of_faults;
+                    // Samples of faults are no samples of time.
+                    let with = |callpath, cost, _| with(callpath, cost, 0);
+                    self.faults.divide(within, away * self.of_faults, error * self.of_faults, (none, with), costs);
+                }
+                let variance = error * error * left * left;
                 let inclusive_variance = variance;
-                costs.push(FunctionCost { variance, inclusive_variance, ..with(CallPathId::NONE, away, 0) });
+                costs.push(FunctionCost { variance, inclusive_variance, ..with(CallPathId::NONE, away * left, 0) });
             }
         }
+        self.samples.divide(within, integral, 0.0, (none, with), costs);
+    }
+}
+
+/// The sizes of coefficients at samples.
+#[derive(Default)]
+struct Coefficients {
+    sum: f64,
+    squares: f64,
+    count: u64,
+    by_callpath: BTreeMap<CallPathId, (f64, u64)>,
+}
+
+impl Coefficients {
+    fn add(&mut self, size: f64, samples: &[(u32, CallPathId)]) {
+        for &(_, callpath) in samples {
+            self.sum += size;
+            self.squares += size * size;
+            self.count += 1;
+            let (sum, count) = self.by_callpath.entry(callpath).or_default();
+            *sum += size;
+            *count += 1;
+        }
+    }
+
+    /// Divides a cost, which has a standard deviation itself, among call paths. `none` and `with` make the costs.
+    fn divide(
+        self,
+        (trace, sampling): (&Trace, &Sampling),
+        cost: f64,
+        deviation: f64,
+        (none, with): (impl Fn(CallPathId) -> FunctionCost, impl Fn(CallPathId, f64, u64) -> FunctionCost),
+        costs: &mut Vec<FunctionCost>,
+    ) {
+        let effective = self.sum * self.sum / self.squares;
         let variance = |sum: f64| {
-            let smooth = (sum / self.sum * effective + 1.0) / (effective + 2.0);
-            integral * integral * smooth * (1.0 - smooth) / effective
+            let share = sum / self.sum;
+            let smooth = (share * effective + 1.0) / (effective + 2.0);
+            cost * cost * smooth * (1.0 - smooth) / effective + deviation * deviation * share * share
         };
-        let sums = self.by_callpath.iter().map(|&(callpath, sum, _)| (callpath, sum));
+        let recorded = none(CallPathId::NONE).recorded;
+        let sums = self.by_callpath.iter().map(|(&callpath, &(sum, _))| (callpath, sum));
         for (callpath, sum) in sampling.inclusive(&trace.tree, recorded, sums) {
             costs.push(FunctionCost { inclusive_variance: variance(sum), ..none(callpath) });
         }
-        for (callpath, sum, count) in self.by_callpath {
-            costs.push(FunctionCost { variance: variance(sum), ..with(callpath, integral * (sum / self.sum), count) });
+        for (&callpath, &(sum, count)) in &self.by_callpath {
+            costs.push(FunctionCost { variance: variance(sum), ..with(callpath, cost * (sum / self.sum), count) });
         }
     }
 }

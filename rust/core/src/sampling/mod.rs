@@ -6,6 +6,7 @@
 //! ```
 
 mod costs;
+mod faults;
 mod functions;
 mod paths;
 mod profile;

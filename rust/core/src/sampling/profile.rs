@@ -10,8 +10,9 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
+use super::faults::{Faults, around};
 use super::paths::{Placed, Sampling};
-use super::strata::{Meaning, away, counts, divide, strata};
+use super::strata::{Meaning, RESOLVED, away, counts, divide, strata};
 use crate::Result;
 use crate::causes::ForkJoins;
 use crate::critical_path::Stretch;
@@ -95,9 +96,9 @@ pub(crate) fn find(
         let mut cells = Vec::new();
         let fork_joins = ForkJoins::new(trace, shard);
         for i in 0..shard.locations.len() {
-            let mut of_location = of_location((trace, sampling), (shard, i), placed, &meaning, window);
+            let (mut of_location, faults) = of_location((trace, sampling), (shard, i), placed, &meaning, window);
             let critical = Critical::of(trace, (shard, i), placed, &meaning, (stretches, &fork_joins), window);
-            critical.divide((trace, sampling), &mut of_location);
+            critical.divide((trace, sampling), &faults, &mut of_location);
             add_usages(trace, (shard, i), placed, is_divided, window, &mut of_location);
             let samples = shard.call_samples.of(i);
             let usages = samples.iter().filter_map(|sample| shard.usages.get(sample.usage as usize));
@@ -114,73 +115,138 @@ pub(crate) fn find(
     trace.exchange.gatherv(of_shards.flatten().collect::<Vec<_>>())
 }
 
+/// The cells of a location, and for each recorded call path the share of page faults in the time in the system, or without a core.
 fn of_location(
     (trace, sampling): (&Trace, &Sampling),
     (shard, i): (&Shard, usize),
     placed: &[Placed],
     meaning: &Meaning,
     window: Option<&Range<i64>>,
-) -> Vec<FunctionTime> {
-    let location = shard.location(i);
-    let mut cells: FxHashMap<(CallPathId, CallPathId), FunctionTime> = FxHashMap::default();
-    let mut strata_of: FxHashMap<(CallPathId, CallPathId), u32> = FxHashMap::default();
-    for stratum in strata(trace, (shard, i), placed, meaning, window) {
+) -> (Vec<FunctionTime>, FxHashMap<CallPathId, f64>) {
+    let mut cells = Cells { location: shard.location(i), cells: FxHashMap::default(), terms: FxHashMap::default() };
+    let strata = strata(trace, (shard, i), placed, meaning, window);
+    let faults = Faults::of(trace, (shard, i), placed, meaning.is_divided, window).shares(&strata);
+    for stratum in strata {
         let recorded = stratum.recorded;
-        let mut time = stratum.time();
+        let (n, mut time) = (stratum.samples.len() as f64, stratum.time());
         let mut parts = counts(stratum.samples.iter().map(|&(_, callpath)| callpath));
+        let inclusive = |parts: &[(CallPathId, u64, i64)]| {
+            let counts = parts.iter().map(|&(callpath, count, _)| (callpath, count));
+            sampling.inclusive(&trace.tree, recorded, counts)
+        };
         if stratum.is_resolved() {
             if let Some(away) = stratum.away() {
                 time -= away;
-                let cell = cells.entry((recorded, CallPathId::NONE)).or_insert(FunctionTime::none(
-                    location,
-                    recorded,
-                    CallPathId::NONE,
-                ));
-                let error = stratum.period.unwrap_or_default() * (stratum.samples.len() as f64).sqrt();
-                cell.time += away;
+                let error = stratum.period.unwrap_or_default() * n.sqrt();
+                let share = faults.get(&recorded).copied().unwrap_or_default();
+                let of_faults = OfFaults::new(away, share, stratum.faults.iter().map(|&(_, callpath)| callpath));
+                for (callpath, count) in inclusive(&of_faults.parts) {
+                    cells.add(recorded, callpath).inclusive_variance += of_faults.variance(count, error);
+                }
+                for &(callpath, count, part) in &of_faults.parts {
+                    let cell = cells.add(recorded, callpath);
+                    cell.time += part;
+                    cell.variance += of_faults.variance(count, error);
+                }
+                let error = error * (1.0 - of_faults.share);
+                let cell = cells.add(recorded, CallPathId::NONE);
+                cell.time += away - of_faults.time;
                 cell.variance += error * error;
                 cell.inclusive_variance += error * error;
-                *strata_of.entry((recorded, CallPathId::NONE)).or_insert(1) += 1;
             }
             divide(time, &mut parts);
         }
-        let (n, all) = (stratum.samples.len() as f64, time as f64);
-        let counts = parts.iter().map(|&(callpath, count, _)| (callpath, count));
-        for (callpath, count) in sampling.inclusive(&trace.tree, recorded, counts) {
-            let cell = cells.entry((recorded, callpath)).or_insert(FunctionTime::none(location, recorded, callpath));
+        let all = time as f64;
+        for (callpath, count) in inclusive(&parts) {
+            let cell = cells.of(recorded, callpath);
             if stratum.is_resolved() {
                 cell.inclusive_variance += variance(all, count as f64, n);
             }
         }
         for (callpath, count, part) in parts {
-            let cell = cells.entry((recorded, callpath)).or_insert(FunctionTime::none(location, recorded, callpath));
+            let cell = cells.of(recorded, callpath);
             cell.samples += count;
             if stratum.is_resolved() {
-                *strata_of.entry((recorded, callpath)).or_default() += 1;
                 let (low, high) = wilson(count as f64, n);
                 cell.time += part;
                 (cell.low, cell.high) = (cell.low + all * low, cell.high + all * high);
                 cell.variance += variance(all, count as f64, n);
+                *cells.terms.entry((recorded, callpath)).or_default() += 1;
             }
         }
         if !stratum.is_resolved() {
-            let own = cells.entry((recorded, recorded)).or_insert(FunctionTime::none(location, recorded, recorded));
+            let own = cells.of(recorded, recorded);
             own.time += time;
             own.unresolved += time;
             (own.low, own.high) = (own.low + all, own.high + all);
         }
     }
-    let mut cells: Vec<FunctionTime> = cells.into_values().collect();
-    for cell in &mut cells {
-        if strata_of.get(&(cell.recorded, cell.callpath)).is_some_and(|&strata| strata > 1) {
-            // Errors of several strata are independent.
-            let error = Z * cell.variance.sqrt();
-            let time = cell.time as f64;
-            (cell.low, cell.high) = ((time - error).max(cell.unresolved as f64), time + error);
-        }
+    (cells.finish(), faults)
+}
+
+/// The cells of a location, by recorded and sampled call path.
+struct Cells {
+    location: LocationId,
+    cells: FxHashMap<(CallPathId, CallPathId), FunctionTime>,
+    /// How many divisions give the time of each; two where the interval is not Wilson's.
+    terms: FxHashMap<(CallPathId, CallPathId), u32>,
+}
+
+impl Cells {
+    fn of(&mut self, recorded: CallPathId, callpath: CallPathId) -> &mut FunctionTime {
+        let none = FunctionTime::none(self.location, recorded, callpath);
+        self.cells.entry((recorded, callpath)).or_insert(none)
     }
-    cells.sort_unstable_by_key(|cell| (cell.recorded, cell.callpath));
-    cells
+
+    /// A cell to which a time is added that is no division by samples of time.
+    fn add(&mut self, recorded: CallPathId, callpath: CallPathId) -> &mut FunctionTime {
+        *self.terms.entry((recorded, callpath)).or_insert(1) += 1;
+        self.of(recorded, callpath)
+    }
+
+    fn finish(self) -> Vec<FunctionTime> {
+        let mut cells: Vec<FunctionTime> = self.cells.into_values().collect();
+        for cell in &mut cells {
+            if self.terms.get(&(cell.recorded, cell.callpath)).is_some_and(|&terms| terms > 1) {
+                // Errors of several strata are independent.
+                let error = Z * cell.variance.sqrt();
+                let time = cell.time as f64;
+                (cell.low, cell.high) = ((time - error).max(cell.unresolved as f64), time + error);
+            }
+        }
+        cells.sort_unstable_by_key(|cell| (cell.recorded, cell.callpath));
+        cells
+    }
+}
+
+/// Time in the system that page faults take, by the functions that have them.
+struct OfFaults {
+    /// The share of the time in the system, or without a core.
+    share: f64,
+    time: i64,
+    /// For each call path its samples and its time.
+    parts: Vec<(CallPathId, u64, i64)>,
+    samples: f64,
+}
+
+impl OfFaults {
+    /// What samples of faults say of a time in the system, or without a core, of which faults take a share.
+    fn new(away: i64, share: f64, samples: impl ExactSizeIterator<Item = CallPathId>) -> Self {
+        let count = samples.len();
+        if count < RESOLVED {
+            return Self { share: 0.0, time: 0, parts: Vec::new(), samples: 0.0 };
+        }
+        let time = (away as f64 * share) as i64;
+        let mut parts = counts(samples);
+        divide(time, &mut parts);
+        Self { share, time, parts, samples: count as f64 }
+    }
+
+    /// The variance of the time of so many samples, where the time away has an error.
+    fn variance(&self, count: u64, error: f64) -> f64 {
+        let part = error * self.share * count as f64 / self.samples;
+        variance(self.time as f64, count as f64, self.samples) + part * part
+    }
 }
 
 /// Adds what was used of the system before samples to their recorded call paths, and for samples in calls of libraries to what
@@ -200,11 +266,7 @@ fn add_usages(
         if window.is_some_and(|window| !window.contains(&sample.time)) {
             continue;
         }
-        let mut callpath = placed.recorded;
-        while callpath.is_some() && !is_divided[callpath.index()] {
-            callpath = trace.tree.parent(callpath);
-        }
-        if callpath.is_some() {
+        if let Some(callpath) = around(trace, placed.recorded, is_divided) {
             usages.entry(callpath).or_default().add(usage);
         }
     }
@@ -236,9 +298,9 @@ fn wilson(count: f64, n: f64) -> (f64, f64) {
     (((center - spread) / whole).max(0.0), ((center + spread) / whole).min(1.0))
 }
 
-/// The critical path on a location: the time of each recorded call path, and the samples in it.
+/// The critical path on a location: the time of each recorded call path, and the samples in it, of time and of page faults.
 struct Critical {
-    of_callpaths: FxHashMap<CallPathId, (i64, Vec<CallPathId>)>,
+    of_callpaths: FxHashMap<CallPathId, (i64, Vec<CallPathId>, Vec<CallPathId>)>,
     /// The time that a sample stands for, ticks, if they do not stand for all of the time.
     period: Option<f64>,
 }
@@ -270,24 +332,32 @@ impl Critical {
                 if span.start >= span.end {
                     continue;
                 }
-                let (time, seen) = found.of_callpaths.entry(*callpath).or_default();
+                let (time, seen, faults) = found.of_callpaths.entry(*callpath).or_default();
                 *time += span.end - span.start;
                 let inside = samples.partition_point(|sample| sample.time < span.start)
                     ..samples.partition_point(|sample| sample.time < span.end);
-                let inside = samples[inside.clone()].iter().zip(&placed[inside]);
-                let inside =
-                    inside.filter(|(sample, placed)| placed.recorded == *callpath && meaning.is_of_time(sample));
-                seen.extend(inside.map(|(_, placed)| placed.sampled));
+                for (sample, placed) in samples[inside.clone()].iter().zip(&placed[inside]) {
+                    if placed.recorded == *callpath {
+                        let of_kind = if meaning.is_of_time(sample) { &mut *seen } else { &mut *faults };
+                        of_kind.push(placed.sampled);
+                    }
+                }
             }
         }
         found
     }
 
     /// Adds the time on the critical path to the cells of a location.
-    fn divide(self, (trace, sampling): (&Trace, &Sampling), cells: &mut [FunctionTime]) {
+    /// `faults` are the shares of page faults in the time in the system, or without a core, by recorded call path.
+    fn divide(
+        self,
+        (trace, sampling): (&Trace, &Sampling),
+        faults: &FxHashMap<CallPathId, f64>,
+        cells: &mut [FunctionTime],
+    ) {
         for of_callpath in cells.chunk_by_mut(|a, b| a.recorded == b.recorded) {
             let recorded = of_callpath[0].recorded;
-            let Some((time, seen)) = self.of_callpaths.get(&recorded) else { continue };
+            let Some((time, seen, on_faults)) = self.of_callpaths.get(&recorded) else { continue };
             let mut time = *time;
             if seen.len() < ON_PATH {
                 let whole: i64 = of_callpath.iter().map(|cell| cell.time).sum();
@@ -300,25 +370,47 @@ impl Critical {
                 }
                 continue;
             }
-            let (n, period) = (seen.len() as f64, self.period);
-            if let Some((away, period)) = period.and_then(|period| Some((away(time, seen.len(), period)?, period)))
-                && let Some(cell) = of_callpath.last_mut().filter(|cell| cell.callpath.is_none())
+            let inclusive = |parts: &[(CallPathId, u64, i64)]| {
+                let counts = parts.iter().map(|&(callpath, count, _)| (callpath, count));
+                sampling.inclusive(&trace.tree, recorded, counts)
+            };
+            let n = seen.len() as f64;
+            if let Some((away, period)) = self.period.and_then(|period| Some((away(time, seen.len(), period)?, period)))
+                && cell(of_callpath, CallPathId::NONE).is_some()
             {
-                cell.critical = away;
-                cell.inclusive_critical_variance = period * period * n;
+                let error = period * n.sqrt();
+                let share = faults.get(&recorded).copied().unwrap_or_default();
+                let mut of_faults = OfFaults::new(away, share, on_faults.iter().copied());
+                if of_faults.parts.iter().any(|&(callpath, ..)| cell(of_callpath, callpath).is_none()) {
+                    of_faults = OfFaults::new(away, 0.0, std::iter::empty());
+                }
+                for (callpath, count) in inclusive(&of_faults.parts) {
+                    if let Some(cell) = cell(of_callpath, callpath) {
+                        cell.inclusive_critical_variance += of_faults.variance(count, error);
+                    }
+                }
+                for &(callpath, _, part) in &of_faults.parts {
+                    if let Some(cell) = cell(of_callpath, callpath) {
+                        cell.critical += part;
+                    }
+                }
+                let error = error * (1.0 - of_faults.share);
+                if let Some(cell) = cell(of_callpath, CallPathId::NONE) {
+                    cell.critical = away - of_faults.time;
+                    cell.inclusive_critical_variance = error * error;
+                }
                 time -= away;
             }
             let mut parts = counts(seen.iter().copied());
             divide(time, &mut parts);
-            let counts = parts.iter().map(|&(callpath, count, _)| (callpath, count));
-            for (callpath, count) in sampling.inclusive(&trace.tree, recorded, counts) {
+            for (callpath, count) in inclusive(&parts) {
                 if let Some(cell) = cell(of_callpath, callpath) {
-                    cell.inclusive_critical_variance = variance(time as f64, count as f64, n);
+                    cell.inclusive_critical_variance += variance(time as f64, count as f64, n);
                 }
             }
             for (callpath, _, part) in parts {
                 if let Some(cell) = cell(of_callpath, callpath) {
-                    cell.critical = part;
+                    cell.critical += part;
                 }
             }
         }

@@ -31,6 +31,8 @@ pub(super) struct Stratum {
     intervals: Vec<(u32, i64)>,
     /// For each sample the event at the end of its interval, and the call path that it saw.
     pub(super) samples: Vec<(u32, CallPathId)>,
+    /// The same for samples of page faults.
+    pub(super) faults: Vec<(u32, CallPathId)>,
     /// The time that a sample stands for, ticks, if they do not stand for all of the time.
     pub(super) period: Option<f64>,
 }
@@ -55,8 +57,12 @@ impl Stratum {
 
     /// The samples in these intervals.
     pub(super) fn samples_of(&self, events: Range<u32>) -> &[(u32, CallPathId)] {
-        let at = |event: u32| self.samples.partition_point(|&(end, _)| end < event);
-        &self.samples[at(events.start)..at(events.end)]
+        inside(&self.samples, events)
+    }
+
+    /// The samples of page faults in these intervals.
+    pub(super) fn faults_of(&self, events: Range<u32>) -> &[(u32, CallPathId)] {
+        inside(&self.faults, events)
     }
 
     /// The time that no sample stands for, ticks: in the system, or without a core. It is known to a period times the root
@@ -69,6 +75,11 @@ impl Stratum {
     pub(super) fn is_resolved(&self) -> bool {
         self.samples.len() >= RESOLVED
     }
+}
+
+fn inside(samples: &[(u32, CallPathId)], events: Range<u32>) -> &[(u32, CallPathId)] {
+    let at = |event: u32| samples.partition_point(|&(end, _)| end < event);
+    &samples[at(events.start)..at(events.end)]
 }
 
 /// What samples mean.
@@ -211,14 +222,17 @@ pub(super) fn strata(
     let events = shard.event_offsets[i]..shard.event_offsets[i + 1];
     let intervals = Intervals { shard, events: events.clone() };
     let rows = shard.call_samples.range(i);
-    let of_time =
-        |sample: &CallSample| meaning.is_of_time(sample) && window.is_none_or(|window| window.contains(&sample.time));
-    let samples = || {
+    let is_inside = |sample: &CallSample| window.is_none_or(|window| window.contains(&sample.time));
+    let of_kind = |of_time: bool| {
         let all = shard.call_samples.rows[rows.clone()].iter().zip(&placed[rows.clone()]);
-        all.filter(|(sample, placed)| {
-            placed.recorded.is_some() && meaning.is_divided[placed.recorded.index()] && of_time(sample)
+        all.filter(move |(sample, placed)| {
+            placed.recorded.is_some()
+                && meaning.is_divided[placed.recorded.index()]
+                && meaning.is_of_time(sample) == of_time
+                && is_inside(sample)
         })
     };
+    let samples = || of_kind(true);
     let mut counts: FxHashMap<(CallPathId, Kind), usize> = FxHashMap::default();
     for (_, placed) in samples() {
         *counts.entry((placed.recorded, intervals.kind(placed.event))).or_default() += 1;
@@ -229,7 +243,7 @@ pub(super) fn strata(
     let mut number = |strata: &mut Vec<Stratum>, recorded: CallPathId, kind: Kind| {
         let own = counts.get(&(recorded, kind)).is_some_and(|&count| count >= POOLED).then_some(kind);
         *numbers.entry((recorded, own)).or_insert_with(|| {
-            strata.push(Stratum { recorded, intervals: Vec::new(), samples: Vec::new(), period });
+            strata.push(Stratum { recorded, intervals: Vec::new(), samples: Vec::new(), faults: Vec::new(), period });
             strata.len() - 1
         })
     };
@@ -254,6 +268,10 @@ pub(super) fn strata(
     for (_, placed) in samples() {
         let stratum = number(&mut strata, placed.recorded, intervals.kind(placed.event));
         strata[stratum].samples.push((placed.event, placed.sampled));
+    }
+    for (_, placed) in of_kind(false) {
+        let stratum = number(&mut strata, placed.recorded, intervals.kind(placed.event));
+        strata[stratum].faults.push((placed.event, placed.sampled));
     }
     strata
 }
