@@ -122,7 +122,7 @@ def test_a_run_without_counters_has_no_root():
 
 def test_the_longest_queues_are_in_the_tree_of_a_written_result(tmp_path):
     assert main(["analyze", str(STENCIL), "-o", str(tmp_path / "result"), "--queues", "--quiet"]) == 0
-    read, fresh = whywait.load(tmp_path / "result"), whywait.analyze(STENCIL, queues="estimate")
+    read, fresh = whywait.load(tmp_path / "result"), whywait.analyze(STENCIL, queues="progress")
     for result in (read, fresh):
         levels = [row for row in result.queue_levels().to_pylist() if row["metric"] == "mpi_requests"]
         of_ranks = {row["rank"]: row["maximum"] for row in levels if row["rank"] is not None}

@@ -806,4 +806,4 @@ def test_recorded_and_derived_counters_of_open_mpi_stand_side_by_side(tmp_path, 
     assert (unexpected["derived"], unexpected["derived_from"]) == (2, "mpi_unexpected")
     assert [found[name]["value"] for name in ("EAGER_MESSAGES", "NOT_EAGER_MESSAGES")] == [1, 1]
     assert main(["counters", str(anchor), "--arrival", "send", "--spc"]) == 0
-    assert "(recorded: OMPI_SPC_UNEXPECTED; mpi_unexpected: 2)" in capsys.readouterr().out
+    assert "(recorded: OMPI_SPC_UNEXPECTED; mpi_unexpected: 2, 1 times the value)" in capsys.readouterr().out

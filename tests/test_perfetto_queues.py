@@ -23,7 +23,7 @@ def test_queues_are_counter_tracks(tmp_path):
         """,
         tmp_path / "trace",
     )
-    result = whywait.analyze(anchor)
+    result = whywait.analyze(anchor, queues="send")
     assert not any("queue" in track.name for track in written(result, tmp_path)[1].tracks.values())
     counts, timeline = written(result, tmp_path, queues=True)
     above = {"Rank 0": {}, "Rank 1": {}}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from whywait.model.result import ResultData
 
-Arrival = Literal["estimate", "send"]
+Arrival = Literal["progress", "estimate", "send"]
 Match = Literal["pair", "list"]
 
 #: Display names of levels.
@@ -59,7 +59,7 @@ class Queues:
     result
         A fresh result.
     arrival
-        When a message arrives; None for the setting of the analysis, or after a typical transfer if it had none.
+        When a message arrives; None for the setting of the analysis, or ``"progress"`` if it had none.
     match
         Which messages share a queue; None for the setting of the analysis, or those of a pair of processes if it had
         none.
@@ -84,7 +84,7 @@ class Queues:
     ) -> None:
         options = result.tables.options
         self._result = result
-        self._arrival = arrival or options.get("queues") or "estimate"
+        self._arrival = arrival or options.get("queues") or "progress"
         self._match = match or options.get("queue_match") or "pair"
         self._bins = bins if isinstance(bins, int) else [float(edge) for edge in bins]
         known = (options.get("queues"), options.get("queue_match")) == (self._arrival, self._match)

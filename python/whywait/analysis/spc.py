@@ -135,7 +135,8 @@ def available(result: ResultData) -> list[dict[str, Any]]:
         ``name`` (without ``OMPI_SPC_``), ``kind``, ``unit``, ``meaning`` (as a continuation of the unit),
         ``state`` (``recorded``, ``derived`` or ``not available``), ``value`` (of the whole run, or None) and
         ``source`` (the counter, metric or level it is from). For a recorded counter also the value that follows
-        from the records, if any: ``derived`` and ``derived_from``; otherwise None and an empty text.
+        from the records, if any: ``derived``, ``derived_from``, and ``quotient``, how many times the recorded value
+        it is; otherwise None and an empty text.
     """
     recorded = {bare(name): counter for name, counter in Counters(result).items()}
     visits = _visits(result)
@@ -154,32 +155,15 @@ def available(result: ResultData) -> list[dict[str, Any]]:
             state, derived = "not available" if value is None else "derived", (None, "")
         rows.append(
             {**one._asdict(), "state": state, "value": value, "source": source}
-            | {"derived": derived[0], "derived_from": derived[1]}
+            | {"derived": derived[0], "derived_from": derived[1], "quotient": _quotient(derived[0], value)}
         )
     for row in rows:
         del row["same"]
     return rows
 
 
-def unexpected(result: ResultData) -> dict[str, Any] | None:
-    """Return the unexpected messages that Open MPI counted, and those that follow from the records.
-
-    Parameters
-    ----------
-    result
-        The result.
-
-    Returns
-    -------
-    dict or None
-        ``recorded`` and ``derived`` (messages), and ``name`` (of the counter in the trace). None if the trace does not
-        have the counter, or if the queues were not replayed. Their difference shows the quality of the estimated
-        arrivals.
-    """
-    counter = next((one for name, one in Counters(result).items() if bare(name) == "UNEXPECTED"), None)
-    if counter is None or "mpi_unexpected" not in result.profile.metrics:
-        return None
-    return {"recorded": counter.total, "derived": result.profile.total("mpi_unexpected"), "name": counter.name}
+def _quotient(derived: float | None, recorded: float | None) -> float | None:
+    return derived / recorded if derived is not None and recorded else None
 
 
 def bare(name: str) -> str:

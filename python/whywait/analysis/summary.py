@@ -13,7 +13,7 @@ from whywait.analysis.clocks import sentences
 from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.layers import layers
 from whywait.analysis.progress import progress_thread
-from whywait.analysis.spc import unexpected
+from whywait.analysis.unexpected import unexpected
 from whywait.analysis.waiting import account
 from whywait.model.tables import numbered_waits
 
@@ -47,8 +47,8 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``layers`` (see
         `whywait.analysis.layers`), ``unknown_libraries`` (see `whywait.model.unknown_libraries`), ``warnings``,
-        ``oddities`` (of the definitions), and ``unexpected`` (see `whywait.analysis.spc.unexpected`; only if both
-        counts exist). All values are such that JSON can say them.
+        ``oddities`` (of the definitions), and ``unexpected`` (see `whywait.analysis.unexpected.unexpected`; only if
+        the queues were replayed). All values are such that JSON can say them.
     """
     profile = result.profile
     counted = unexpected(result)

@@ -30,7 +30,7 @@ def analyze(
     idle_threads: bool = False,
     memory_limit: int | None = None,
     spill_directory: str | PathLike[str] | None = None,
-    queues: Literal["estimate", "send"] | None = None,
+    queues: Literal["progress", "estimate", "send"] | None = None,
     queue_match: Literal["pair", "list"] = "pair",
     queue_bins: int = 0,
     window: tuple[float, float] | None = None,
@@ -73,8 +73,9 @@ def analyze(
         The directory of this file, on a disk with enough space; None for that of the trace or, if nothing can be
         written there, the user's cache directory.
     queues
-        Whether to replay message queues: with ``"estimate"``, the transfer of a message takes as long as others of its
-        class; with ``"send"``, a message arrives as soon as its send begins. See docs/counters.md.
+        Whether to replay message queues: with ``"progress"``, a message arrives when its receiver is first in a call
+        that looks for messages; with ``"estimate"``, its transfer takes as long as others of its class; with
+        ``"send"``, it arrives as soon as its send begins. See docs/counters.md.
     queue_match
         Which messages share a queue: those of a ``"pair"`` of processes in one communicator, or all messages to a
         process in one communicator (``"list"``).

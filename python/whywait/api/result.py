@@ -552,7 +552,7 @@ class Result(ExportedResult):
 
     def queues(
         self,
-        arrival: Literal["estimate", "send"] | None = None,
+        arrival: Literal["progress", "estimate", "send"] | None = None,
         match: Literal["pair", "list"] | None = None,
         *,
         bins: int | Sequence[float] = 0,
@@ -565,8 +565,9 @@ class Result(ExportedResult):
         Parameters
         ----------
         arrival
-            When a message arrives: after the typical transfer time of its class (``"estimate"``), or as soon as its
-            send begins (``"send"``); None for what the analysis chose, or an estimate.
+            When a message arrives: when its receiver is first in a call that looks for messages (``"progress"``), after
+            the typical transfer time of its class (``"estimate"``), or as soon as its send begins (``"send"``); None
+            for what the analysis chose, or ``"progress"``.
         match
             Which messages share a queue: those of a ``"pair"`` of processes in one communicator, or all messages to a
             process in one communicator (``"list"``); None for what the analysis chose, or a pair.

@@ -181,7 +181,7 @@ def run(options: argparse.Namespace) -> Answer | int:
             counter_modes=dict(options.counter_mode),
             fold_recursion=options.fold_recursion,
             spill_directory=options.spill_dir or _existing(directory),
-            queues="estimate" if options.queues else None,
+            queues="progress" if options.queues else None,
             progress=progress,
             **analysis_choices(options),
         )

@@ -11,7 +11,7 @@ from whywait.commands import counters_files, counters_import
 from whywait.commands.answers import Answer, Column, number, table, zeros
 from whywait.commands.common import Progress, add_top, add_verb, positive
 from whywait.commands.results import TRACE, add_analysis, add_counter_mode, add_window, analysis_choices, open_trace
-from whywait.report.terminal import seconds
+from whywait.report.terminal import seconds, unexpected_sentence
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def add(verbs: Any) -> None:
     counters_import.add(parser)
     parser.add_argument(
         "--arrival",
-        choices=("estimate", "send"),
-        default="estimate",
-        help="when a message arrives: after the typical transfer time of its class, or as soon as its send begins "
+        choices=("progress", "estimate", "send"),
+        default="progress",
+        help="when a message arrives: when its receiver first looks for messages, after the typical transfer time of "
+        "its class, or as soon as its send begins "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -321,8 +322,12 @@ def _time(text: str) -> float | None:
 
 
 def summary(result: Result, window: tuple[float, float] | None = None) -> dict[str, Any]:
-    """Return the counters of the trace, the sums over the run, and the maximum of each level with its place."""
+    """Return the counters of the trace, the sums over the run, and the maximum of each level with its place.
+
+    Levels of queues that Open MPI recorded as well have ``recorded``, the maximum, and ``recorded_as``.
+    """
     from whywait import _native
+    from whywait.analysis.unexpected import QUEUES_OF_LIBRARY, unexpected
     from whywait.model.result import part_of_run
 
     names = [name for name in _native.queue_metrics() if name in result.metrics]
@@ -342,6 +347,9 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
         key = row["metric"] + (" (run)" if row["location"] is None else "")
         if key not in levels or row["maximum"] > levels[key]["maximum"]:
             levels[key] = {name: row[name] for name in kept}
+    for level, name in QUEUES_OF_LIBRARY.items():
+        if level in levels and name in counters:
+            levels[level] |= {"recorded": counters[name].maximum, "recorded_as": name}
     return {
         "window": window,
         "counters": [counter.as_dict() for counter in counters.values()],
@@ -349,7 +357,7 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
         "frequency": counters.frequency,
         "sums": totals,
         "levels": levels,
-        **({} if window else limits),
+        **({} if window else limits | {"unexpected": unexpected(result)}),
     }
 
 
@@ -396,8 +404,6 @@ def _select(table: pa.Table, name: str, wanted: tuple[str, ...]) -> list[dict[st
 
 
 def _lines(found: dict[str, Any]) -> Iterator[Line]:
-    from whywait.analysis.queues import LEVELS
-
     if found.get("counters"):
         columns = " ".join(f"{name:>{_NUMBER}}" for name in ("total", "mean", "minimum", "maximum"))
         yield [(f"{'Counter':{_NAME}}{columns} {'samples':>{_NUMBER}}  unit", "bold")]
@@ -433,18 +439,10 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
     for name, row in occurring.items():
         yield [(f"{_label(name):{_LABEL}}{quantity(row['total'], row['unit']):>{_NUMBER}}", ""), (f"  {name}", "dim")]
     yield from zeros([name for name in found["sums"] if name not in occurring])
-    if found["levels"]:
-        at = "" if window else f"{'at':>12}"
+    yield from _level_lines(found["levels"], has_times=not window)
+    if counted := found.get("unexpected"):
         yield []
-        yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{at}{'rank':>8}{'mean':>12}  name", "bold")]
-    for name, row in found["levels"].items():
-        metric, _, whole = name.partition(" ")
-        rank = "all" if row["rank"] is None else str(row["rank"])
-        mean = quantity(row["mean"], "bytes") if row["unit"] == "bytes" else f"{row['mean']:,.3g}"
-        at = f"{seconds(row['time']):>12}" if "time" in row else ""
-        numbers = f"{quantity(row['maximum'], row['unit']):>{_NUMBER}}{at}{rank:>8}{mean:>12}"
-        label = LEVELS.get(metric, metric) + (f" {whole}" if whole else "")
-        yield [(f"{label:{_LABEL}}{numbers}", ""), (f"  {metric}", "dim")]
+        yield from ([(line, "")] for line in textwrap.wrap(unexpected_sentence(counted), 100))
     if window or not any(name.startswith(("mpi_eager", "mpi_rendezvous", "mpi_protocol")) for name in occurring):
         return
     yield []
@@ -452,6 +450,27 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
         limit = found[name]
         text = "not known: no message is proved to have gone by rendezvous" if limit is None else f"{limit:,} bytes"
         yield [(f"Eager limit {where}: {text}", "")]
+
+
+def _level_lines(levels: dict[str, dict[str, Any]], *, has_times: bool) -> Iterator[Line]:
+    from whywait.analysis.queues import LEVELS
+
+    if not levels:
+        return
+    at = f"{'at':>12}" if has_times else ""
+    yield []
+    yield [(f"{'Level':{_LABEL}}{'maximum':>{_NUMBER}}{at}{'rank':>8}{'mean':>12}  name", "bold")]
+    for name, row in levels.items():
+        metric, _, whole = name.partition(" ")
+        rank = "all" if row["rank"] is None else str(row["rank"])
+        mean = quantity(row["mean"], "bytes") if row["unit"] == "bytes" else f"{row['mean']:,.3g}"
+        at = f"{seconds(row['time']):>12}" if "time" in row else ""
+        numbers = f"{quantity(row['maximum'], row['unit']):>{_NUMBER}}{at}{rank:>8}{mean:>12}"
+        label = LEVELS.get(metric, metric) + (f" {whole}" if whole else "")
+        yield [(f"{label:{_LABEL}}{numbers}", ""), (f"  {metric}", "dim")]
+        if "recorded" in row:
+            label = f"  {row['recorded_as']}, recorded"
+            yield [(f"{label:{_LABEL}}{quantity(row['recorded'], row['unit']):>{_NUMBER}}", "")]
 
 
 def _label(name: str) -> str:
@@ -492,6 +511,8 @@ def _spc_lines(found: list[dict[str, Any]]) -> Iterator[Line]:
 def _source(row: Mapping[str, Any]) -> str:
     """Return the unit of a counter of Open MPI, and where its value comes from."""
     also = "" if row["derived"] is None else f"; {row['derived_from']}: {number(row['derived'])}"
+    if row["quotient"]:
+        also += f", {row['quotient']:.3g} times the value"
     return f"{row['unit']} ({row['state']}: {row['source']}{also})"
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Options that ask about events, and what they are without being given.
 _OF_EVENTS: dict[str, Any] = {
-    "arrival": "estimate", "match": "pair", "counter_mode": [], "by": None, "window": None, "correlate": None,
+    "arrival": "progress", "match": "pair", "counter_mode": [], "by": None, "window": None, "correlate": None,
     "queues": False, "spc": False, "bins": None, "bin": None, "expected_traffic": None, "iterations": None,
 }  # fmt: skip
 _NUMBER = 16

@@ -100,9 +100,8 @@ def summary_lines(summary: dict[str, Any], *, width: int = _WIDTH, unicode: bool
     yield from _worst(summary, width, unicode=unicode)
     yield from _layers(summary, width)
     if counted := summary.get("unexpected"):
-        text = f"Unexpected messages: {counted['recorded']:,.0f} counted by Open MPI ({counted['name']}), "
         yield []
-        yield from _paragraph(f"{text}{counted['derived']:,.0f} derived from the trace (mpi_unexpected).", width, "")
+        yield from _paragraph(unexpected_sentence(counted), width, "")
     if progress := summary["focus"].get("progress"):
         yield []
         yield from _paragraph(progress_sentence(progress), width, "")
@@ -188,6 +187,24 @@ def progress_sentence(progress: dict[str, Any]) -> str:
         text += f" per node ({progress['processes']} processes; {cost} of the cores) {verdict}; one"
     cost, verdict = percent(progress["process"]), _VERDICTS[progress["verdict_process"]]
     return f"{text} per process ({cost} of the cores) {verdict}."
+
+
+def unexpected_sentence(found: dict[str, Any]) -> str:
+    """Return in words what `whywait.analysis.unexpected.unexpected` found."""
+    least, most = found["at_least"], found["derived"]
+    if found["arrival"] == "estimate":
+        replayed = f"at least {least:,.0f}, and {most:,.0f} by typical transfers"
+    elif least == most:
+        replayed = f"{most:,.0f}"
+    else:
+        replayed = f"between {least:,.0f} and {most:,.0f}"
+    parts = [f"Unexpected messages: {replayed} in the replay (mpi_unexpected_at_least, mpi_unexpected)"]
+    if found["recorded"] is not None:
+        parts.append(f"{found['recorded']:,.0f} counted by Open MPI ({found['name']})")
+    if found["longest_recorded"] is not None:
+        parts.append(f"the longest queue has {found['longest']:,.0f} in the replay")
+        parts.append(f"{found['longest_recorded']:,.0f} in Open MPI ({found['longest_name']})")
+    return "; ".join(parts) + "."
 
 
 def count(number: int, what: str) -> str:

@@ -35,9 +35,10 @@ pub(crate) enum Cut {
 pub(crate) fn queues((arrival, lists, bins, moments): &(String, String, Cut, bool)) -> PyResult<Options> {
     const MOST: usize = 100_000;
     let arrival = match arrival.as_str() {
+        "progress" => Arrival::Progress,
         "estimate" => Arrival::Estimate,
         "send" => Arrival::Send,
-        _ => return Err(UsageError::new_err("arrival must be \"estimate\" or \"send\"")),
+        _ => return Err(UsageError::new_err("arrival must be \"progress\", \"estimate\" or \"send\"")),
     };
     let lists = match lists.as_str() {
         "pair" => Lists::Pair,

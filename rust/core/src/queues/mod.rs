@@ -4,13 +4,14 @@
 //! Enter of the call that posts the receive, and d the Leave of the call that completes it:
 //!
 //! ```text
-//! arrival  a = min(d, s + t)     t: estimated transfer time of its class, or 0
+//! arrival  a = min(d, p(s))      p(s): from s on, the first time at which the receiver looks for messages
+//!              min(d, s + t)     t: estimated transfer time of its class, or 0
 //! a < q    unexpected: it waits in a queue from a to q
 //! q <= a   its receive was posted: the request waits in a queue from q to a
 //! ```
 //!
-//! Traces do not record when a message arrives. With t = 0 the arrival is the earliest possible, and the number of
-//! unexpected messages is an upper bound.
+//! Traces do not record when a message arrives. That the receiver looks is the earliest possible time for a library without a
+//! thread of its own, and so the number of unexpected messages is an upper bound; with t = 0 it is one for any library.
 //!
 //! *Source*: dissertation of Eberius, chapter 3, whose counters these derive without a modified library;
 //! counters.md#counters-of-messages-and-queues.
@@ -24,6 +25,7 @@ mod levels;
 mod message;
 mod moments;
 mod options;
+mod polling;
 mod proven;
 mod receivers;
 mod requests;
@@ -41,7 +43,7 @@ use in_flight::Slices;
 use ledger::Ledger;
 use levels::Detail;
 use message::Message;
-use receivers::{Receivers, Replayed};
+use receivers::{Arrivals, Receivers, Replayed};
 
 use crate::Result;
 use crate::matching::protocol::Limits;
@@ -71,13 +73,18 @@ pub fn replay(trace: &Trace, mut messages: Vec<Messages>, options: &Options) -> 
     let messages: Vec<Vec<Option<Message>>> = messages.into_iter().map(|messages| messages.of).collect();
     let estimate = match options.arrival {
         Arrival::Estimate => Some(Estimate::new(trace, &messages, limits)?),
-        Arrival::Send => None,
+        Arrival::Send | Arrival::Progress => None,
     };
-    let estimate = estimate.as_ref();
+    let looking = if options.arrival == Arrival::Progress { polling::looking(trace) } else { Vec::new() };
+    let arrivals = match (options.arrival, &estimate) {
+        (Arrival::Progress, _) => Arrivals::Seen(&looking),
+        (_, Some(estimate)) => Arrivals::Estimated(estimate),
+        (_, None) => Arrivals::Sent,
+    };
     let edges = trace.span().map_or(Vec::new(), |run| options.bins.edges(run, trace.resolution));
     let detail = Detail { edges: &edges, has_steps: options.moments };
     let replay = |(messages, shard): (Vec<Option<Message>>, _)| {
-        let receivers = Receivers { trace, shard, messages: &messages, limits, estimate };
+        let receivers = Receivers { trace, shard, messages: &messages, limits, arrivals };
         (receivers.replay(options.lists, detail), if options.moments { receivers.moments(options) } else { Vec::new() })
     };
     let replayed: Vec<(Replayed, Vec<Moment>)> = messages.into_par_iter().zip(trace.par_shards()).map(replay).collect();

@@ -17,10 +17,11 @@ impl Receivers<'_> {
         let Self { trace, shard, limits, .. } = *self;
         let mut moments = Vec::new();
         for process in shard.processes {
+            let looks = self.looks(process);
             let (mut messages, mut all) = (Vec::new(), Vec::new());
             for i in shard.local_locations(trace.definitions.processes[process].locations) {
                 let location = shard.location(i);
-                self.each(i, |met| {
+                self.each(i, looks.as_ref(), |met| {
                     count(met, |metric, value| {
                         let (callpath, time) = (met.callpath, met.posted);
                         moments.push(Moment { metric, callpath, location, time, value });

@@ -40,6 +40,8 @@ impl Bins {
 /// When a message arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
+    /// When its receiver first looks for messages.
+    Progress,
     /// After a typical transfer of its class.
     Estimate,
     /// As soon as its send begins.

@@ -7,10 +7,11 @@ use super::in_flight::{self, Slices};
 use super::levels::{Change, Course, Detail, Level, Quantity, size, sort_by_time};
 use super::message::{Message, calls, posted};
 use super::options::Lists;
+use super::polling::Looks;
 use super::proven::{Seen, proven};
 use super::senders::Alike;
 use super::sums::{Counts, Sums};
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::matching::protocol::Limits;
 use crate::parallel::exchange::Outbox;
 use crate::schema::QueueMetric;
@@ -51,14 +52,37 @@ pub(super) struct Receivers<'a> {
     pub(super) shard: &'a Shard,
     pub(super) messages: &'a [Option<Message>],
     pub(super) limits: Limits,
-    pub(super) estimate: Option<&'a Estimate>,
+    pub(super) arrivals: Arrivals<'a>,
+}
+
+/// What tells when messages arrive.
+#[derive(Clone, Copy)]
+pub(super) enum Arrivals<'a> {
+    /// They do as soon as they are sent.
+    Sent,
+    /// A typical transfer.
+    Estimated(&'a Estimate),
+    /// The calls in which their receiver looks for them: whether those of each call path do.
+    Seen(&'a [bool]),
 }
 
 impl<'a> Receivers<'a> {
-    /// Visits the messages of the i-th location in order of their receives.
+    /// When a process looks for messages, if that tells when they arrive.
+    pub(super) fn looks(&self, process: ProcessId) -> Option<Looks> {
+        match self.arrivals {
+            Arrivals::Seen(looking) => Some(Looks::new(self.trace, self.shard, process, looking)),
+            Arrivals::Sent | Arrivals::Estimated(_) => None,
+        }
+    }
+
+    /// Visits the messages of the i-th location in order of their receives; `looks` is that of its process.
     #[inline]
-    pub(super) fn each(&self, i: usize, mut take: impl FnMut(&Met<'a>)) {
-        let Self { trace, shard, messages, limits, estimate } = *self;
+    pub(super) fn each(&self, i: usize, looks: Option<&Looks>, mut take: impl FnMut(&Met<'a>)) {
+        let Self { trace, shard, messages, limits, arrivals } = *self;
+        let estimate = match arrivals {
+            Arrivals::Estimated(estimate) => Some(estimate),
+            Arrivals::Sent | Arrivals::Seen(_) => None,
+        };
         let mut latest = None;
         for (call, rows) in calls(shard, i) {
             let completed = shard.leave(call);
@@ -68,12 +92,13 @@ impl<'a> Receivers<'a> {
                 let Some(message) = &messages[row] else { continue };
                 let is_eager = message.is_eager(limits);
                 let transfer = estimate.map_or(0, |estimate| estimate.of_message(message, is_eager, least));
+                let there = message.sent + transfer;
                 take(&Met {
                     message,
                     receive: &shard.receives.rows[row],
                     callpath: shard.callpath(request),
                     posted: shard.enter(request),
-                    arrival: (message.sent + transfer).min(completed),
+                    arrival: looks.map_or(there, |looks| looks.after(there)).min(completed),
                     completed,
                     is_eager,
                 });
@@ -97,9 +122,10 @@ impl<'a> Receivers<'a> {
         let mut courses = Courses::default();
         for process in shard.processes {
             let locations = shard.local_locations(trace.definitions.processes[process].locations);
+            let looks = self.looks(process);
             courses.reserve(locations.clone().map(|i| shard.receives.range(i).len()).sum());
             for i in locations.clone() {
-                self.each(i, |met| {
+                self.each(i, looks.as_ref(), |met| {
                     let Met { message, receive, arrival, posted, .. } = *met;
                     count(met, |metric, value| replayed.counts.add(metric, met.callpath, value));
                     courses.take(met);
@@ -116,7 +142,7 @@ impl<'a> Receivers<'a> {
             if !channels.are_in_order(lists) {
                 let (mut queued, mut seen) = (Vec::new(), Vec::new());
                 for i in locations {
-                    self.each(i, |met| {
+                    self.each(i, looks.as_ref(), |met| {
                         let number = channels.number(met.receive.peer, met.receive.comm);
                         if !channels.is_in_order(number, lists) {
                             queued.push(self::queued(met, shard.location(i)));
