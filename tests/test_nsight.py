@@ -100,10 +100,10 @@ def test_no_output_has_variables_of_the_environment(tmp_path, capsys):
     trace, result = str(NCCL), str(tmp_path / "result")
     for arguments in (
         ["info", trace, "--json"],
-        ["validate", trace],
+        ["info", "--check", trace],
         ["analyze", trace, "-o", result],
         ["export", "html", result, "-o", str(tmp_path / "page.html")],
-        ["correct", trace, "-o", str(tmp_path / "archive")],
+        ["clocks", trace, "-o", str(tmp_path / "archive")],
         ["export", "perfetto", trace, "-o", str(tmp_path / "run.pftrace")],
     ):
         assert main(arguments) == 0, arguments
@@ -115,7 +115,7 @@ def test_no_output_has_variables_of_the_environment(tmp_path, capsys):
 
 
 def test_an_archive_of_a_run_gives_the_same_waits(tmp_path):
-    assert main(["correct", str(NCCL), "--clocks", "measured", "-o", str(tmp_path / "archive")]) == 0
+    assert main(["clocks", str(NCCL), "--clocks", "measured", "-o", str(tmp_path / "archive")]) == 0
     assert found(whywait.analyze(tmp_path / "archive")) == right("nccl")
 
 
