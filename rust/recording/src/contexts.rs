@@ -11,7 +11,7 @@ use whywait_otf2::records::{
 use whywait_otf2::{Event, enums::Type};
 
 use crate::definitions::Catalog;
-use crate::paths::{FunctionId, Functions};
+use crate::function_ids::{FunctionId, Functions};
 
 /// A context of a location.
 #[derive(Debug, Clone, Copy)]

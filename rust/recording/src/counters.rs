@@ -6,9 +6,9 @@ use whywait_otf2::records::{MetricClass, MetricInstance, MetricMember, TypedValu
 
 use crate::definitions::Catalog;
 use crate::format::{COUNTERS, CounterSource};
+use crate::model::location;
 use crate::samples::{COUNTS, Sample};
 use crate::spool::{CounterEntry, Slot, word};
-use crate::thread::location;
 
 /// The counters of the run.
 #[derive(Debug, Default)]

@@ -18,17 +18,16 @@ use whywait_otf2::records::{
 };
 
 use crate::clocks::Clocks;
+use crate::constructs;
 use crate::cores::ranges;
-use crate::expand::{Model, Regions};
 use crate::format::{FAULTS, FILE_STANDARD};
+use crate::function_ids::Functions;
 use crate::functions::{FUNCTIONS, Function};
-use crate::openmp;
-use crate::paths::Functions;
-use crate::posix;
+use crate::interfaces;
+use crate::model::{ADDRESS, Model, PROCESS_ID, Regions, location};
 use crate::selection::Selection;
-use crate::shmem::{Set, Windows};
+use crate::shmem_windows::{Set, Windows};
 use crate::spool::Spool;
-use crate::thread::location;
 use crate::unify::{Group, Unified};
 
 /// Definitions being collected.
@@ -48,11 +47,6 @@ const POLLING: &str = " (polling)";
 
 /// Ends the name of a region that is calls with processes of which nothing was recorded.
 const UNRECORDED: &str = " (unrecorded peers)";
-
-/// The attribute of the beginning of a program.
-const PROCESS_ID: u32 = 0;
-/// The attribute of samples in calls: where in the code they were.
-pub(crate) const ADDRESS: u32 = 1;
 
 impl Catalog {
     /// The id of a string.
@@ -324,7 +318,7 @@ impl Catalog {
 
     /// Defines the constructs of OpenMP of a process.
     pub(crate) fn construct(&mut self, function: &Function, (file, line, short): &(String, u32, String)) -> u32 {
-        let name = openmp::region_name(function, short);
+        let name = constructs::region_name(function, short);
         if let Some(id) = self.constructs.get(&name) {
             return *id;
         }
@@ -332,7 +326,7 @@ impl Catalog {
         self.regions += 1;
         let text = self.string(&name);
         let file = if name.starts_with('!') { file.as_str() } else { function.file() };
-        let role = openmp::role(function.name);
+        let role = constructs::role(function.name);
         self.region(id, (text, text), file, *line, role, Paradigm::OPENMP);
         self.constructs.insert(name, id);
         id
@@ -408,11 +402,11 @@ impl Catalog {
 
     /// Defines files that are none of MPI.
     fn posix_files(&mut self, unified: &Unified) {
-        for (number, name, io_paradigm_flags) in posix::PARADIGMS {
+        for (number, name, io_paradigm_flags) in interfaces::PARADIGMS {
             if unified.posix.iter().any(|file| file.paradigm == number) {
                 let name = self.string(name);
                 self.add(IoParadigm {
-                    id: posix::paradigm(number),
+                    id: interfaces::paradigm(number),
                     identification: name,
                     name,
                     io_paradigm_class: IoParadigmClass::SERIAL,
@@ -428,13 +422,13 @@ impl Catalog {
                 id,
                 name,
                 file: file.path.unwrap_or(UNDEFINED),
-                io_paradigm: posix::paradigm(file.paradigm),
+                io_paradigm: interfaces::paradigm(file.paradigm),
                 io_handle_flags: if is_standard { IoHandleFlag::PRE_CREATED } else { IoHandleFlag::NONE },
                 comm: UNDEFINED,
                 parent: UNDEFINED,
             });
             if is_standard {
-                let (mode, status_flags) = (posix::standard_mode(&file.name), IoStatusFlag::NONE);
+                let (mode, status_flags) = (interfaces::standard_mode(&file.name), IoStatusFlag::NONE);
                 self.add(IoPreCreatedHandleState { io_handle: id, mode, status_flags });
             }
         }

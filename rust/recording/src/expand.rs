@@ -4,55 +4,33 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use whywait_otf2::enums::{CollectiveOp, IoSeekOption, LockType, MeasurementMode, Paradigm, RmaSyncLevel, Type};
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
 use crate::collectives;
+use crate::constructs::Constructs;
 use crate::contexts::Contexts;
 use crate::counters::Classes;
 use crate::error::{Error, Result};
 use crate::files::{Files, Modes};
 use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
 use crate::functions::{Class, FUNCTIONS, Function};
-use crate::openmp::{Constructs, Ended, OpenMp};
+use crate::model::{Model, Regions, location};
+use crate::openmp::{Ended, OpenMp};
 use crate::paths::Paths;
 use crate::posix;
 use crate::requests::{Request, listed, wide};
 use crate::rma::{Completion, Pending};
 use crate::samples::{Reader, Symbolized};
-use crate::shmem::{Shmem, Windows};
+use crate::shmem::Shmem;
+use crate::shmem_windows::Windows;
 use crate::spool::{Process, Slot, extension, word};
 use crate::survey::Survey;
-use crate::thread::{Out, Samples, Thread, location};
+use crate::thread::{Out, Samples, Thread};
 use crate::unify::{Id, Local, LocalComm, LocalFile, LocalWindow};
 use crate::worlds;
-
-/// Which records to write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Model {
-    /// All that are known.
-    #[default]
-    Full,
-    /// Those that Score-P 7.1 writes.
-    Scorep7,
-}
-
-/// What the events of all processes refer to.
-#[derive(Debug)]
-pub(crate) struct Regions {
-    /// Region of each MPI function that is used, unless it was dropped: then its records are in the function that calls it.
-    pub(crate) mpi: Vec<Option<u32>>,
-    /// Region of the runs of tests that each of them ended.
-    pub(crate) polling: FxHashMap<u16, u32>,
-    /// Region of those of its calls that are with processes of which nothing was recorded.
-    pub(crate) unrecorded: FxHashMap<u16, u32>,
-    /// Region of the first function on call paths; the others follow.
-    pub(crate) functions: u32,
-    /// The attribute that holds a process id.
-    pub(crate) process_id: u32,
-}
 
 /// A process to expand.
 #[derive(Debug)]

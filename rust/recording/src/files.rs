@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoStatusFlag};
 
-use crate::expand::Model;
 use crate::format::Call;
 use crate::functions::Class;
+use crate::model::Model;
 use crate::spool::Process;
 
 /// Operations on files that are not complete.

@@ -14,22 +14,22 @@ use whywait_otf2::enums::Paradigm;
 use whywait_otf2::{Anchor, ArchiveWriter, LocalDefinitions, WriteOptions};
 
 use crate::clocks::Clocks;
+use crate::constructs::Constructs;
 use crate::contexts;
 use crate::cores::{Share, shares};
 use crate::counters::Metrics;
 use crate::definitions::Catalog;
 use crate::ends;
 use crate::error::{Error, Result};
-use crate::expand::{Job, Model};
+use crate::expand::Job;
 use crate::format;
 use crate::functions::FUNCTIONS;
-use crate::openmp::Constructs;
+use crate::model::{Model, location};
 use crate::paths::{Paths, Python, Symbolizer};
 use crate::sampling::Sampling;
 use crate::selection::Selection;
 use crate::spool::{Process, Spool, World};
 use crate::survey::Survey;
-use crate::thread::location;
 use crate::unify::Unified;
 use crate::worlds;
 

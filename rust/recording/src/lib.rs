@@ -11,6 +11,7 @@
 
 mod clocks;
 mod collectives;
+mod constructs;
 mod contexts;
 mod cores;
 mod counters;
@@ -22,8 +23,11 @@ mod files;
 mod finish;
 #[expect(clippy::doc_markdown, reason = "MPI's own names")]
 pub mod format;
+mod function_ids;
 mod functions;
+mod interfaces;
 mod messages;
+mod model;
 mod openmp;
 mod paths;
 mod posix;
@@ -33,6 +37,7 @@ mod samples;
 mod sampling;
 mod selection;
 mod shmem;
+mod shmem_windows;
 mod spool;
 mod survey;
 mod symbols;
@@ -41,5 +46,5 @@ mod unify;
 mod worlds;
 
 pub use error::{Error, Result};
-pub use expand::Model;
 pub use finish::{Options, Progress, Summary, finish, is_unfinished};
+pub use model::Model;

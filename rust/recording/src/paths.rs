@@ -5,33 +5,19 @@ use std::path::Path;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::Node as Raw;
-use crate::samples::Leaf;
+use crate::function_ids::{FunctionId, Functions};
 use crate::selection::Selection;
 use crate::spool::{Definitions, ModuleEntry};
 use crate::survey::Node;
 use crate::symbols::{Function, Module};
 
-/// Number of a function in the run.
-pub(crate) type FunctionId = u32;
-
-/// The functions of the program that are on call paths.
-#[derive(Debug, Default)]
-pub(crate) struct Functions {
-    /// By number.
-    pub(crate) list: Vec<Function>,
-    known: FxHashMap<Function, FunctionId>,
-}
-
-impl Functions {
-    fn id(&mut self, function: &Function) -> FunctionId {
-        if let Some(id) = self.known.get(function) {
-            return *id;
-        }
-        let id = self.list.len() as FunctionId;
-        self.list.push(function.clone());
-        self.known.insert(function.clone(), id);
-        id
-    }
+/// The innermost functions of a sample.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Leaf {
+    /// Outermost first; what calls them is the path of the sample's node.
+    pub(crate) functions: Vec<FunctionId>,
+    /// Line in the innermost, 0 if unknown.
+    pub(crate) line: u32,
 }
 
 /// The call paths of a thread.

@@ -1,27 +1,13 @@
 //! Operations on files of POSIX and of C's standard library: their definitions and events.
 
 use whywait_otf2::Event;
-use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoOperationFlag, IoParadigmFlag, IoSeekOption, IoStatusFlag};
+use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoOperationFlag, IoSeekOption, IoStatusFlag};
 
 use crate::files::Files;
-use crate::format::{Call, IO_ISO_C, IO_POSIX};
+use crate::format::Call;
 use crate::functions::{Class, Function};
 use crate::thread::Out;
 use crate::unify::{Id, Local};
-
-/// What Score-P calls the interfaces, and whether each is that of the operating system; MPI's is the first of all.
-pub(crate) const PARADIGMS: [(u32, &str, IoParadigmFlag); 2] =
-    [(IO_POSIX, "POSIX I/O", IoParadigmFlag::OS), (IO_ISO_C, "ISO C I/O", IoParadigmFlag::NONE)];
-
-/// OTF2's number of an interface.
-pub(crate) const fn paradigm(number: u32) -> u8 {
-    number as u8 + 1
-}
-
-/// How a standard stream is opened.
-pub(crate) fn standard_mode(name: &str) -> IoAccessMode {
-    if name == "stdin" { IoAccessMode::READ_ONLY } else { IoAccessMode::WRITE_ONLY }
-}
 
 /// Records of a call with the time of its entry.
 pub(crate) fn enter(out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, files: &mut Files, local: &Local) {

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Error, Result};
 use crate::format::{self, Extension, Mechanism, SLOT, sample};
-use crate::paths::{FunctionId, Paths};
+use crate::paths::{Leaf, Paths};
 use crate::spool::{Fields, Slot, Slots, extension, word};
 use crate::survey::Node;
 
@@ -217,15 +217,6 @@ impl Code {
         let [first, second] = self.widths;
         (self.id, text(name, first), text(&rest[..self.lengths[1]], second), self.line)
     }
-}
-
-/// The innermost functions of a sample.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Leaf {
-    /// Outermost first; what calls them is the path of the sample's node.
-    pub(crate) functions: Vec<FunctionId>,
-    /// Line in the innermost, 0 if unknown.
-    pub(crate) line: u32,
 }
 
 /// Samples of a thread with their functions.

@@ -8,10 +8,10 @@ use crate::counters::Metrics;
 use crate::definitions::Catalog;
 use crate::error::Result;
 use crate::format::NONE;
+use crate::model::location;
 use crate::paths::{Python, Symbolizer};
 use crate::samples::{Sampled, Symbolized};
 use crate::spool::Spool;
-use crate::thread::location;
 
 /// The samples of all processes.
 #[derive(Debug, Default)]

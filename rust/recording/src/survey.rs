@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::constructs;
 use crate::error::Result;
 use crate::format::{BEGINS, Call, Extension, flags};
 use crate::functions::{Class, FUNCTIONS};
-use crate::openmp;
-use crate::shmem::Set;
+use crate::shmem_windows::Set;
 use crate::spool::{Slots, call, extension, word};
 
 /// A node of the tree of call paths.
@@ -115,7 +115,7 @@ impl Survey {
             self.sets.extend(Set::of(call));
         }
         if function.class == Class::Omp {
-            for key in openmp::keys(call) {
+            for key in constructs::keys(call) {
                 self.constructs.entry(key).or_insert(call.enter);
             }
             if function.name == "omp_parallel" && call.peer == BEGINS {

@@ -9,20 +9,29 @@ use whywait_otf2::{Attributes, Event, LocalDefinitions, LocationWriter};
 
 use crate::contexts::Contexts;
 use crate::counters::{Classes, Counts, Values};
-use crate::definitions::ADDRESS;
 use crate::error::Result;
-use crate::expand::Regions;
 use crate::format::{self, Call, Extension, flags};
+use crate::function_ids::FunctionId;
 use crate::functions::FUNCTIONS;
-use crate::openmp::Construct;
-use crate::paths::{FunctionId, Paths, Steps};
+use crate::model::{ADDRESS, Regions};
+use crate::paths::{Paths, Steps};
 use crate::samples::{Reader, Sample, Symbolized};
 use crate::spool::{Slot, Slots, call as decoded, extension, word};
 
-/// The place of a thread in the archive.
-#[must_use]
-pub(crate) fn location(rank: u32, thread: u32) -> u64 {
-    u64::from(thread) << 32 | u64::from(rank)
+/// A construct that a thread is in.
+#[derive(Debug)]
+pub(crate) struct Construct {
+    pub(crate) name: &'static str,
+    pub(crate) region: u32,
+    /// Its address.
+    pub(crate) code: u64,
+    /// The team of a parallel region, and the number of a task.
+    pub(crate) team: u32,
+    pub(crate) task: u64,
+    /// Functions that were open when it began: those around the constructs, and all inside of them.
+    pub(crate) around: Vec<FunctionId>,
+    /// Functions of the construct around it that are open.
+    pub(crate) outer: Vec<FunctionId>,
 }
 
 /// A location being written. The first error is kept until the end.
