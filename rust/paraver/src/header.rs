@@ -1,7 +1,7 @@
 //! The first line of a trace: how long it is, and who took part.
 
-use crate::scan::MOST_TIME;
-
+/// No run is longer, ticks: a hundred days of nanoseconds.
+pub(crate) const MOST_TIME: i64 = 1 << 53;
 /// More threads than any run has.
 const MOST_THREADS: u64 = 1 << 22;
 

@@ -7,14 +7,11 @@ use std::io::Read;
 
 use memchr::memchr;
 
-use crate::header::Header;
+use crate::header::{Header, MOST_TIME};
 use crate::parallel::map;
 
 /// Bytes that are read at a time.
 const BLOCK: usize = 32 << 20;
-/// No run is longer, ticks: a hundred days of nanoseconds.
-pub(crate) const MOST_TIME: i64 = 1 << 53;
-
 /// Stands for a thread that the header does not have.
 const FOREIGN: u32 = u32::MAX;
 
