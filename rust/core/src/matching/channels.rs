@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::messages::SendInfo;
+use super::send_info::SendInfo;
 use super::time_order::in_time_order;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, ProcessId};

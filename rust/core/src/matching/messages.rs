@@ -3,54 +3,18 @@
 //! A call that completes a receive, or that has found a message before, ends only after the call that sent it began. Wait
 //! states, costs and critical path, constraints of clocks, and the simulator take these [`Need`]s from here.
 
-use bitcode::{Decode, Encode};
-
 use super::channels::pair;
 use super::probes::{self, Probes};
+use super::send_info::SendInfo;
 use super::time_order::in_time_order;
 use crate::Result;
 use crate::diagnostics::Diagnostics;
-use crate::ids::{CallPathId, CommId, InstanceId, LocationId, ProcessId};
+use crate::ids::{InstanceId, LocationId};
 use crate::parallel::exchange::Outbox;
 use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
 use crate::severity::Metric;
 use crate::trace::{RegionClass, Shard, Trace};
-
-/// The data of a send that the receiving side needs.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub struct SendInfo {
-    /// Time of the send record, ticks.
-    pub time: i64,
-    /// Enter of the send call, ticks.
-    pub enter: i64,
-    /// Enter of the call that completed the send, ticks; `i64::MAX` if nothing did.
-    pub complete_enter: i64,
-    /// Leave of the call that completed the send, ticks; `i64::MIN` if nothing did.
-    pub complete_leave: i64,
-    /// Whether that call completed nothing else; if not, it may have waited for another operation.
-    pub is_alone: bool,
-    /// Bytes sent.
-    pub bytes: u64,
-    /// Sending process.
-    pub source: ProcessId,
-    /// Receiving process.
-    pub destination: ProcessId,
-    /// Communicator.
-    pub comm: CommId,
-    /// Tag.
-    pub tag: u32,
-    /// Sending location.
-    pub location: LocationId,
-    /// Region instance of the send call.
-    pub instance: InstanceId,
-    /// Region instance of the call that completed the send, if any.
-    pub complete: InstanceId,
-    /// Its call path.
-    pub callpath: CallPathId,
-    /// Row of the send in its shard.
-    pub row: u32,
-}
 
 /// The sends that arrived at a shard, matched with its receives.
 #[derive(Debug)]
@@ -90,6 +54,13 @@ pub(crate) struct Need {
     pub sender: (LocationId, InstanceId),
     pub enter: i64,
     pub sent: i64,
+}
+
+impl Need {
+    /// Whether its wait is to be marked as inferred; that of a probe says so by its kind.
+    pub(crate) fn is_inferred(&self) -> bool {
+        !self.is_recorded && self.reason != Reason::Probes
+    }
 }
 
 /// What a call of a receiver does with a message.

@@ -14,6 +14,7 @@ pub(crate) mod ownership;
 mod pairing;
 mod probes;
 pub mod protocol;
+pub(crate) mod send_info;
 mod time_order;
 pub mod transfers;
 pub(crate) mod trees;

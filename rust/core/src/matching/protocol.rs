@@ -10,7 +10,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::messages::SendInfo;
+use super::send_info::SendInfo;
 use crate::Result;
 use crate::ids::CallPathId;
 use crate::trace::Trace;

@@ -34,7 +34,8 @@ use super::findings::Findings;
 use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId, ProcessId};
-use crate::matching::messages::{Matches, Need, Needs, SendInfo};
+use crate::matching::messages::{Matches, Need, Needs};
+use crate::matching::send_info::SendInfo;
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
 use crate::trace::{RegionClass, Shard, Trace};
@@ -199,7 +200,8 @@ impl Detector<'_> {
         if waiting > 0 {
             self.cells.add(metric, self.shard.callpath(need.call), waiting);
             let call = (self.location, need.call);
-            self.detected.findings.waits.push(WaitState::new(metric, call, waiting, need.sender));
+            let wait = WaitState::new(metric, call, waiting, need.sender);
+            self.detected.findings.waits.push(WaitState { is_inferred: need.is_inferred(), ..wait });
         }
     }
 
