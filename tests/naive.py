@@ -30,7 +30,7 @@ from otf2.enums import (
     RegionRole,
 )
 
-from tests import naive_posix, naive_tasks, naive_threads
+from tests import naive_looks, naive_posix, naive_tasks, naive_threads
 from tests.naive_trees import in_tree
 from tests.results import is_time
 
@@ -56,7 +56,7 @@ WAIT_SINGLE = {"MPI_Wait", "MPI_Waitany"}
 CREATORS = {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_create", "MPI_Intercomm_create"}
 FILES = {"MPI_File_open", "MPI_File_close", "MPI_File_set_view"}
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
-TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome"}
+TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome", "MPI_Parrived"}
 SEND_AND_RECEIVE = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
 MAY_BLOCK_FOR_RECEIVER = {"MPI_Send", "MPI_Ssend"}
 
@@ -115,6 +115,11 @@ class Message:
     done: Instance | None
     partner: Message | None = None
 
+    @property
+    def sent(self) -> int:
+        """When it was sent; one in partitions when the last one was made ready."""
+        return self.event.time if self.start is self.here else self.start.enter
+
 
 @dataclass
 class Team:
@@ -140,6 +145,7 @@ class Wait(NamedTuple):
     cause_thread: int | None
     cause_callpath: tuple[str, ...] | None
     cause_enter: int | None
+    inferred: bool = False
 
 
 @dataclass
@@ -314,7 +320,8 @@ def analyze(trace: Trace, wrong_order_window: int = 100) -> Result:
     messages = match(trace, result)
     late_senders(trace, messages, result, wrong_order_window)
     late_receivers(trace, messages, result)
-    probes(trace, messages, result)
+    naive_looks.probes(trace, messages, result)
+    naive_looks.partitions(trace, messages, result)
     collectives(trace, result)
     nonblocking(trace, result)
     init_and_finalize(trace, result)
@@ -349,6 +356,7 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
     sends: dict[tuple, list[Message]] = defaultdict(list)
     receives: dict[tuple, list[Message]] = defaultdict(list)
     cancelled: list[Any] = []
+    parts = naive_looks.parts(trace)
     for thread in trace.threads.values():
         messages[thread.ref] = []
         # One request may be that of a send and of a receive.
@@ -359,7 +367,8 @@ def match(trace: Trace, result: Result) -> dict[int, list[Message]]:
             if isinstance(event, (ev.MpiSend, ev.MpiRecv)):
                 message = Message(thread, event, call, call, call)
             elif isinstance(event, ev.MpiIsend):
-                message = sending[event.request_id] = Message(thread, event, call, call, None)
+                sends_it = parts[id(event)][-1].call if id(event) in parts else call
+                message = sending[event.request_id] = Message(thread, event, sends_it, call, None)
             elif isinstance(event, ev.MpiIsendComplete) and event.request_id in sending:
                 sending.pop(event.request_id).done = call
             elif isinstance(event, ev.MpiIrecvRequest):
@@ -415,7 +424,7 @@ def count_message(m: Message, result: Result) -> None:
         kind, length, total = "send", m.event.msg_length, "bytes_sent"
     else:
         kind, length, total = "recv", (m.partner or m).event.msg_length, "bytes_rcvd"
-        if m.partner is not None and m.partner.event.time > m.event.time:
+        if m.partner is not None and m.partner.sent > m.event.time:
             result.violations_p2p += 1
     result.add(f"comms_{kind}" if length else f"syncs_{kind}", m.here, 1)
     result.add(total, m.here, length)
@@ -455,7 +464,7 @@ def late_senders(trace: Trace, messages: dict[int, list[Message]], result: Resul
                 elif idle > 0:
                     book(r, idle)
                 for x, idle_x in list(waited):
-                    if x.partner.event.time > r.partner.event.time:
+                    if x.partner.sent > r.partner.sent:
                         waited.remove((x, idle_x))
                         same = x.partner.thread.process == r.partner.thread.process
                         wrong_order(x, idle_x, same, result)
@@ -499,25 +508,6 @@ def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Res
 def book_late_receiver(idle: int, s: Message, result: Result) -> None:
     result.wait("mpi_latereceiver", s.done, idle, s.partner.start)
     result.add("mpi_clr_count" if s.event.msg_length else "mpi_slr_count", s.done, 1)
-
-
-def probes(trace: Trace, messages: dict[int, list[Message]], result: Result) -> None:
-    """A call that probes waits for the message of the next receive of its caller (inferred-synchronization.md)."""
-    for thread in trace.threads.values():
-        received = [m for m in messages[thread.ref] if is_receive(m)]
-        probed: dict[int, tuple[Instance, Message]] = {}
-        for call in (i for i in thread.instances if i.is_mpi and i.name == "MPI_Probe"):
-            posted = [m for m in received if m.start.enter >= call.leave]
-            first = min(posted, key=lambda m: m.start.enter, default=None)
-            if first is not None and first.start.callpath[:-1] == call.callpath[:-1]:
-                probed[id(first)] = call, first
-        for call, m in probed.values():
-            if m.partner is not None:
-                # What is sent after the probe was not probed.
-                sent = m.partner.start
-                waiting = sent.enter - call.enter
-                if 0 < waiting <= call.leave - call.enter:
-                    result.wait("mpi_probe_latesender", call, waiting, sent)
 
 
 # --- collectives ---------------------------------------------------------------------------------------------------

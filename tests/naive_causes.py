@@ -15,9 +15,11 @@ Two variants of the cost model:
 # ruff: noqa: N802, N806, PLR0915
 
 import argparse
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from fractions import Fraction
 from functools import cached_property
 from itertools import zip_longest
 
@@ -118,6 +120,10 @@ class Call:
 
 def path_of(call):
     return call.path if call else ()
+
+
+def attribute(event, name):
+    return {attribute.name: value for attribute, value in (event.attributes or {}).items()}.get(name)
 
 
 class Event:
@@ -334,13 +340,17 @@ def read(anchor):
                     tag=e.msg_tag,
                     bytes=e.msg_length,
                     request=e.request_id,
+                    count=attribute(e, "partitions"),
                 )
+            elif isinstance(e, ev.MpiRequestTest) and e.attributes:
+                first, last = attribute(e, "first partition"), attribute(e, "last partition")
+                put(key, t, "partitions", request=e.request_id, first=first, last=last)
             elif isinstance(e, ev.MpiIsendComplete):
                 put(key, t, "isend_complete", request=e.request_id)
             elif isinstance(e, ev.MpiRecv):
                 put(key, t, "recv", comm=e.communicator._ref, peer=e.sender, tag=e.msg_tag, bytes=e.msg_length)
             elif isinstance(e, ev.MpiIrecvRequest):
-                put(key, t, "irecv_request", request=e.request_id)
+                put(key, t, "irecv_request", request=e.request_id, count=attribute(e, "partitions"))
             elif isinstance(e, ev.MpiIrecv):
                 put(
                     key,
@@ -466,6 +476,19 @@ class Analysis:
         """Return the call that other oracles have as an instance."""
         return self.calls[instance.thread.rank, instance.thread.number, instance.name, instance.enter, instance.leave]
 
+    def partitions(self, begin):
+        """Return the records of calls that made parts of a message ready, or have found one, with these parts."""
+        count = getattr(begin, "count", None)
+        if count is None:
+            return []
+        of_rank = [e for loc in self.trace.locations if loc.rank == begin.loc.rank for e in loc.events]
+        same = [e for e in of_rank if getattr(e, "request", None) == begin.request]
+        until = min((e.t for e in same if e.kind == begin.kind and e.t > begin.t), default=math.inf)
+        parts = [e for e in same if e.kind == "partitions" and begin.t <= e.t < until]
+        for e in parts:
+            e.of = Fraction(e.first, count), Fraction(e.last + 1, count)
+        return sorted(parts, key=lambda e: e.call.E)
+
     def find_p2p(self):
         sends, receives = defaultdict(list), defaultdict(list)
         for loc in self.trace.locations:
@@ -498,7 +521,15 @@ class Analysis:
         for s, r in sorted(messages, key=lambda message: message[1].i):
             if r.call.name in TESTS:
                 continue
-            idle = min(s.call.E, r.call.L) - r.call.E
+            parts = self.partitions(s)
+            for one in self.partitions(r.req) if parts else ():
+                is_whole = parts[-1].call.E <= one.call.L
+                needed = [p for p in parts if is_whole or (p.of[0] < one.of[1] and one.of[0] < p.of[1])]
+                found = min(needed[-1].call.E, one.call.L) - one.call.E if needed else 0
+                if found > 0 and one.call.name == "MPI_Parrived (polling)":
+                    late[one] = (found, needed[-1], one)
+            sending = parts[-1] if parts else s
+            idle = min(sending.call.E, r.call.L) - r.call.E
             if idle <= 0:
                 continue
             key = r
@@ -506,7 +537,7 @@ class Analysis:
                 sender_late_calls.add(r.call)
                 key = r.call
             if key not in late or idle > late[key][0]:
-                late[key] = (idle, s, r)
+                late[key] = (idle, sending, r)
         for idle, s, r in late.values():
             self.add("mpi_latesender", r, idle)
             waiter = self.point(r, idle, max(0, r.call.L - s.call.L), {s.loc.rank}, "latesender")

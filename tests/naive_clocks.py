@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, Paradigm, RegionRole
 
-from tests import naive, naive_devices, naive_groups, naive_owners, naive_progress, naive_rma, naive_threads
+from tests import (
+    naive,
+    naive_devices,
+    naive_groups,
+    naive_looks,
+    naive_owners,
+    naive_progress,
+    naive_rma,
+    naive_threads,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,9 +90,12 @@ def everybody(kind: str, calls: list[Instance]) -> Iterator[Constraint]:
 
 def messages(trace: naive.Trace) -> Iterator[Constraint]:
     matched = naive.match(trace, naive.Result(trace.resolution, trace.begin))
+    parts = naive_looks.parts(trace)
     for r in (m for of in matched.values() for m in of if naive.is_receive(m) and m.partner is not None):
         s = r.partner
-        yield Constraint("p2p", (s.thread.ref, s.event.time), (r.thread.ref, r.event.time), r)
+        yield Constraint("p2p", (s.start.thread.ref, s.sent), (r.thread.ref, r.event.time), r)
+        for call, recorded, _ in naive_looks.found_parts(parts, r):
+            yield from (to_call("p2p", enter(sender), call) for sender in recorded)
         if s.start.name in {"MPI_Ssend", "MPI_Issend"} and s.done is not None:
             yield to_call("ssend", enter(r.start), s.done)
 

@@ -14,7 +14,7 @@ import otf2
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, GroupType
 
-from tests import naive, naive_groups
+from tests import naive, naive_groups, naive_looks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,6 +65,7 @@ class Simulation:
 
     def _messages(self) -> None:
         result = naive.Result(self.trace.resolution, self.trace.begin)
+        parts = naive_looks.parts(self.trace)
         everyone = [m for of in naive.match(self.trace, result).values() for m in of]
         receives = [m for m in everyone if naive.is_receive(m) and m.partner]
         receiving = {m.done for m in everyone if naive.is_receive(m)}
@@ -83,6 +84,11 @@ class Simulation:
                 protocol = RENDEZVOUS
             elif protocol is None:
                 protocol = RENDEZVOUS if limit is not None and s.event.msg_length > limit else EAGER
+            for part in parts.get(id(s.event), ()):
+                self._wait(r.done, part.call)
+            for call, _, needed in naive_looks.found_parts(parts, r):
+                for sender in needed:
+                    self._wait(call, sender)
             self._wait(r.done, s.start)
             if protocol is RENDEZVOUS:
                 self._wait(r.done, r.start)

@@ -43,7 +43,7 @@ def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
         cells[metric] = {(callpath, rank, 0): value for (callpath, rank), value in values.items()}
     if causes:
         cells |= naive_causes.table(naive_causes.Analysis(naive_causes.read(anchor), "thesis").cells())
-    waits = [WaitState(*w[:4], *times(w), *w[7:10], None) for w in others.waits]
+    waits = [WaitState(*w[:4], *times(w), *w[7:10], None, None, w.inferred) for w in others.waits]
     for w in one_sided.waits:
         here, cause = (w.metric, w.rank, 0, w.callpath, *times(w)), (w.cause_rank, 0, w.cause_callpath, None)
         waits.append(WaitState(*here, *cause, w.last or None, w.inferred))

@@ -104,6 +104,39 @@ class Run:
             self.call(target, f"MPI_Irecv({a}, {rest}, req={number})", 0)
         self.open[target].append((number, sent))
 
+    def in_partitions(self) -> None:
+        """Send a message in partitions, and receive it in as many or others; perhaps look for one before."""
+        name, members, a, b = self.pair()
+        source, target = members[a], members[b]
+        if source == target:
+            return
+        rest = f"tag=2, bytes={self.draw(st.sampled_from(SIZES))}, comm={name}"
+        requests = self.request(source), self.request(target)
+        counts = [self.draw(st.integers(1, 3)) for _ in requests]
+        for rank, what, peer, number, count in zip(
+            (source, target), ("Psend", "Precv"), (b, a), requests, counts, strict=True
+        ):
+            self.call(rank, f"MPI_{what}_init({peer}, {rest}, partitions={count}, req={number})", 0)
+            self.call(rank, f"MPI_Start({number})", 0)
+        ready = {}
+        for partition in self.draw(st.permutations(range(counts[0]))):
+            self.now[source] += self.draw(st.integers(0, 4))
+            ready[partition] = self.now[source]
+            self.call(source, f"MPI_Pready({requests[0]}, {partition})", 0)
+        self.open[source].append((requests[0], max(ready.values())))
+        self.open[target].append((requests[1], max(ready.values())))
+        if self.draw(st.booleans()):
+            mine = self.draw(st.integers(0, counts[1] - 1))
+            needs = [
+                ready[i]
+                for i in ready
+                if i * counts[1] < (mine + 1) * counts[0] and mine * counts[0] < (i + 1) * counts[1]
+            ]
+            polls = self.draw(st.booleans())
+            if not polls:
+                self.now[target] = max(self.now[target], *needs, 0)
+            self.call(target, f"MPI_Parrived{' (polling)' * polls}({requests[1]}, {mine})", max(needs) + CALL)
+
     def exchange(self) -> None:
         name, members, a, b = self.pair()
         x, y = members[a], members[b]
@@ -248,19 +281,27 @@ def messages_of_two_sizes(each: int) -> str:
 
 @st.composite
 def programs(
-    draw, *, groups: bool = False, nonblocking: bool = False, neighbors: bool = False, orderly: bool = False
+    draw,
+    *,
+    groups: bool = False,
+    nonblocking: bool = False,
+    neighbors: bool = False,
+    partitions: bool = False,
+    orderly: bool = False,
 ) -> str:
     """Draw the trace of a program, as a text.
 
     With `groups`, it also has collective operations between two groups, with `nonblocking`, non-blocking ones, with
-    `neighbors`, those of neighbors in a topology, or in two. In an `orderly` one, clocks are right, and all members of
-    a collective operation send and receive.
+    `neighbors`, those of neighbors in a topology, or in two, with `partitions`, messages in partitions. In an `orderly`
+    one, clocks are right, and all members of a collective operation send and receive.
     """
     run = Run(draw, draw(st.integers(2, 4)), orderly=orderly)
     for rank in range(run.ranks):
         run.now[rank] = draw(st.integers(0, 3))
         run.call(rank, "MPI_Init", 4)
     steps = (run.work, run.function, run.message, run.message, run.exchange, run.complete, run.complete, run.collective)
+    if partitions:
+        steps += (run.in_partitions, run.complete)
     if groups:
         run.bridge()
         steps += (run.between_groups, run.between_groups)

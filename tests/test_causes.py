@@ -140,7 +140,7 @@ def test_costs_match_hand_worked_traces(trace, expected, tmp_path):
 
 
 @settings(max_examples=30)
-@given(trace=programs())
+@given(trace=programs(partitions=True))
 def test_messages_and_collectives(trace):
     random_program(trace)
 

@@ -25,7 +25,7 @@ from tests.tracedsl import trace_from_text
 # Kinds whose order follows from times: other times may mean another order.
 ORDERED_BY_TIME = {"lock", "device"}
 TICK = 1e-9
-HOSTS = st.one_of(programs(), one_sided_programs(), team_programs())
+HOSTS = st.one_of(programs(partitions=True), one_sided_programs(), team_programs())
 ANY = st.one_of(HOSTS, device_programs())
 
 

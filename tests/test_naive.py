@@ -38,7 +38,7 @@ def agreeing(trace):
 
 
 @settings(max_examples=150)
-@given(trace=programs())
+@given(trace=programs(partitions=True))
 def test_program_agrees_with_oracle(trace):
     oracle, program = agreeing(trace)
     begin, scale = oracle.begin, oracle.resolution

@@ -184,7 +184,7 @@ def test_random_programs_stay_the_same(tmp_path_factory, program, hidden):
 
 
 @given(
-    st.one_of(programs(), programs(groups=True), programs(neighbors=True)),
+    st.one_of(programs(partitions=True), programs(groups=True), programs(neighbors=True)),
     st.sampled_from([0.25, 0.7, 1.5, 4.0]),
 )
 @settings(max_examples=100)
@@ -457,7 +457,7 @@ def test_a_candidate_that_is_refused_costs_the_others_nothing(stencil):
     assert lanes.of([[bad[0]]]) == [None]
 
 
-@given(st.one_of(programs(), one_sided_programs()), st.data())
+@given(st.one_of(programs(partitions=True), one_sided_programs()), st.data())
 @settings(max_examples=30)
 def test_several_lists_of_hypotheses_are_as_each_alone(tmp_path_factory, program, data):
     """Whatever they are about: the same or others, one in the other, several in a row."""
@@ -789,7 +789,7 @@ def missing(result):
 
 
 @settings(deadline=None, max_examples=40)
-@given(text=st.one_of(programs(), one_sided_programs()), data=st.data())
+@given(text=st.one_of(programs(partitions=True), one_sided_programs()), data=st.data())
 def test_a_cut_leaves_nothing_without_its_partner(text, data, tmp_path_factory):
     """No receive without a message, no collective operation without members, no open request."""
     run = whywait.analyze(trace_from_text(text, tmp_path_factory.mktemp("cut")))

@@ -20,6 +20,9 @@ do not do: what is written before the time in MPI (sends, begins, requests) stan
 | MPI_Isend, Irecv and so on | the same, and `req=` a number |
 | MPI_Wait*, Test* | the requests that complete; `failed`: none does; `cancelled`: that is how they end |
 | MPI_Send_init, Recv_init; MPI_Start(all) | as Isend, Irecv; the requests |
+| MPI_Psend_init, Precv_init | the same, and `partitions=` how many |
+| MPI_Pready, Pready_range, Pready_list | the request, then the partition, the first and the last one, or all |
+| MPI_Parrived | the request and the partition; `failed` |
 | MPI_Sendrecv | `to=`, `source=`; without one of them, its partner is MPI_PROC_NULL |
 | MPI_Iallreduce and so on | as the blocking operation, and `req=` |
 | MPI_Neighbor_allgather, alltoall | none: they leave no record; MPI_Ineighbor_... as MPI_Iallreduce |
@@ -602,6 +605,15 @@ class Archive:
             members = [d.metric_member(name, value_type=Type.INT64, **options) for name in script.counters]
             self.metric = d.metric_class(members, occurrence=MetricOccurrence.SYNCHRONOUS_STRICT)
 
+    def attributes(self, values: dict[str, int | None]) -> tuple[dict, ...]:
+        """Return values as the attributes of a record, its last field; none if none is known."""
+        known = {attribute.name: attribute for attribute in self.definitions._attributes}
+        values = {name: value for name, value in values.items() if value is not None}
+        define = self.definitions.attribute
+        return ({known.get(name) or define(name, "", Type.UINT32): value for name, value in values.items()},)[
+            : len(values)
+        ]
+
     def region(self, name: str) -> Any:
         if name in self.script.dynamic:
             return self._region(name, RegionRole.CODE, Paradigm.USER)
@@ -978,6 +990,8 @@ class Recorder:
                 self._start(call, self.requests[request])
         elif re.match(r"MPI_(Wait|Test)", name):
             self._complete(call)
+        elif re.match(r"MPI_(Pready|Parrived)", name):
+            self._partitions(call)
         elif name.startswith("MPI_Win_"):
             self._window(call)
         elif name.startswith("shmem_"):
@@ -1029,10 +1043,24 @@ class Recorder:
 
     def _start(self, call: Call, request: Call) -> None:
         number = request.options["req"]
+        parts = self.archive.attributes({"partitions": request.options.get("partitions")})
         if "recv" in request.name.lower():
-            self._put(call, call.before, ev.MpiIrecvRequest, number)
+            self._put(call, call.before, ev.MpiIrecvRequest, number, *parts)
         else:
-            self._put(call, call.before, ev.MpiIsend, *self._message(request, request.arguments[0]), number)
+            self._put(call, call.before, ev.MpiIsend, *self._message(request, request.arguments[0]), number, *parts)
+
+    def _partitions(self, call: Call) -> None:
+        """Record which partitions a call has made ready, or has found, as the recorder does."""
+        request, *partitions = [a for a in call.arguments if isinstance(a, int)]
+        if call.name.startswith("MPI_Pready_list"):
+            ranges = [(partition, partition) for partition in partitions]
+        else:
+            ranges = [] if "failed" in call.arguments else [(partitions[0], partitions[-1])]
+        for first, last in ranges:
+            parts = self.archive.attributes({"first partition": first, "last partition": last})
+            self._put(call, call.after, ev.MpiRequestTest, request, *parts)
+        if not ranges:
+            self._put(call, call.after, ev.MpiRequestTest, request)
 
     def _complete(self, call: Call) -> None:
         words = [a for a in call.arguments if isinstance(a, str)]
@@ -1353,11 +1381,7 @@ class Recorder:
 
     def _id(self, call: Call) -> dict | None:
         """Return the id of a notification as an attribute."""
-        if "id" not in call.options:
-            return None
-        known = {attribute.name: attribute for attribute in self.archive.definitions._attributes}
-        attribute = known.get("notification") or self.archive.definitions.attribute("notification", "", Type.UINT32)
-        return {attribute: call.options["id"]}
+        return next(iter(self.archive.attributes({"notification": call.options.get("id")})), None)
 
     def _whole_window(self, call: Call, operation: CollectiveOp, window: Any) -> None:
         self._put(call, call.before, ev.RmaCollectiveBegin)

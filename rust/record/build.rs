@@ -65,6 +65,10 @@ const ROLES: &[&str] = &[
     "vector",
     "line",
     "string",
+    "active",
+    "partition",
+    "last",
+    "list",
 ];
 
 fn camel(name: &str) -> String {

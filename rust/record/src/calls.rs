@@ -7,9 +7,9 @@ use crate::completions::{List, failed, is_collective, leave_any, leave_completed
 use crate::context::Context;
 use crate::files::{self};
 use crate::format::{
-    BY_ACCEPT, BY_CONNECT, BY_JOIN, BY_OTHERS, BY_PARENT, BY_SPAWN, COMM_WORLD, CommName, Entry, LOCK_EXCLUSIVE,
-    LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL, PEER_NULL, PEER_ROOT, PEER_UNDEFINED,
-    Request as Item, RequestKind, flags,
+    BY_ACCEPT, BY_CONNECT, BY_JOIN, BY_OTHERS, BY_PARENT, BY_SPAWN, COMM_WORLD, CommName, Entry, Extension,
+    LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL, PEER_NULL, PEER_ROOT,
+    PEER_UNDEFINED, Partitions, Request as Item, RequestKind, flags,
 };
 use crate::hook::Frame;
 use crate::real::own;
@@ -159,11 +159,12 @@ fn enter_message(context: &mut Context, kind: RequestKind) {
         peer = if object == NONE { PEER_NULL } else { crate::format::PEER_ANY };
     }
     let mut bytes = context.bytes(Role::Scount, Role::Stype);
+    let partitions = u32::try_from(context.int(Role::Partitions)).unwrap_or(0);
     if context.has(Role::Partitions) {
-        bytes = bytes.wrapping_mul(u64::try_from(context.int(Role::Partitions)).unwrap_or(0));
+        bytes = bytes.wrapping_mul(partitions.into());
     }
     let tag = context.tag(Role::Tag);
-    let mut request = Request { bytes, peer, tag, object, kind, ..Request::UNKNOWN };
+    let mut request = Request { bytes, peer, tag, object, kind, partitions, ..Request::UNKNOWN };
     if sends && context.has(Role::Source) {
         // Both; either may be to nobody.
         (request.from, request.from_tag) = (context.peer(Role::Source), context.tag(Role::Rtag));
@@ -179,6 +180,41 @@ fn enter_message(context: &mut Context, kind: RequestKind) {
     context.enter(peer, tag, object, bytes);
     if sends && context.has(Role::Source) {
         context.asks(request.from, request.from_tag);
+    }
+}
+
+/// First half of a call that makes partitions ready, or asks for one: their request, and which they are.
+fn enter_partitions(context: &mut Context) {
+    let handle = context.abi.mask(context.word(Role::Active));
+    context.request = REQUESTS.get(handle).unwrap_or(Request::UNKNOWN);
+    let mut ranges = Vec::new();
+    if context.has(Role::List) {
+        let list = context.word(Role::List) as *const i32;
+        for i in 0..usize::try_from(context.int(Role::N)).unwrap_or(0) {
+            // SAFETY: the program passed an array of so many partitions.
+            extend(&mut ranges, unsafe { list.add(i).read() });
+        }
+    } else {
+        let first = context.int(Role::Partition);
+        ranges.push((first, if context.has(Role::Last) { context.int(Role::Last) } else { first }));
+    }
+    let mut ranges = ranges.into_iter();
+    let (first, last) = ranges.next().unwrap_or((0, -1));
+    let request = context.request;
+    context.enter(first, last, request.object, request.partitions.into());
+    while ranges.len() > 0 {
+        let mut content = Partitions::default();
+        let count =
+            content.items.iter_mut().zip(&mut ranges).map(|(item, (first, last))| *item = [first, last]).count();
+        context.extension(Extension::Partitions, count as u8, content);
+    }
+}
+
+/// Adds a partition to ranges of them.
+fn extend(ranges: &mut Vec<(i32, i32)>, partition: i32) {
+    match ranges.last_mut() {
+        Some((_, last)) if last.checked_add(1) == Some(partition) => *last = partition,
+        _ => ranges.push((partition, partition)),
     }
 }
 
@@ -249,6 +285,7 @@ pub(crate) fn before(context: &mut Context) {
             let request = context.request;
             context.enter_request(&request);
         }
+        Class::Pready | Class::Parrived => enter_partitions(context),
         Class::Wait | Class::Test => {
             context.take_one();
             if context.request.needs_status() {
@@ -512,6 +549,11 @@ pub(crate) fn after(context: &mut Context) {
             }
             context.leave(0, 0, 0, 0);
             context.thread.taken = taken;
+        }
+        Class::Pready => context.leave(0, 0, 0, context.request.id),
+        Class::Parrived => {
+            let arrived = fine && context.returned_int(Role::Flag) != 0;
+            context.leave(i32::from(arrived), 0, 0, context.request.id);
         }
         Class::Wait => {
             let request = context.request;

@@ -30,6 +30,8 @@ pub(crate) struct Request {
     pub(crate) receives: bool,
     pub(crate) from: i32,
     pub(crate) from_tag: i32,
+    /// Number of partitions of the message, else 0.
+    pub(crate) partitions: u32,
     pub(crate) persistent: bool,
     /// Started; always true unless persistent.
     pub(crate) active: bool,
@@ -54,6 +56,7 @@ impl Request {
         receives: false,
         from: 0,
         from_tag: 0,
+        partitions: 0,
         persistent: false,
         active: true,
         cancelled: false,
@@ -142,6 +145,11 @@ impl Requests {
         self.with(request.handle, |content| content.insert(request, true));
     }
 
+    /// The first request with a handle, which stays: other threads may ask for it as well.
+    pub(crate) fn get(&self, handle: usize) -> Option<Request> {
+        self.with(handle, |content| content.find(handle))
+    }
+
     /// Takes the first request with a handle out.
     pub(crate) fn take(&self, handle: usize) -> Option<Request> {
         self.with(handle, |content| content.remove(handle))
@@ -183,6 +191,22 @@ impl Content {
             last = self.entries[last as usize].1;
         }
         self.entries[last as usize].1 = new;
+    }
+
+    /// The first request with a handle.
+    fn find(&self, handle: usize) -> Option<Request> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut at = self.heads[self.bucket(handle)];
+        while at != END {
+            let (request, next) = self.entries[at as usize];
+            if request.handle == handle {
+                return Some(request);
+            }
+            at = next;
+        }
+        None
     }
 
     fn remove(&mut self, handle: usize) -> Option<Request> {
@@ -246,7 +270,9 @@ mod tests {
         assert_eq!(take(&table, 8), Some(1));
         table.put_back(request(8, 1));
         assert_eq!([take(&table, 8), take(&table, 8), take(&table, 8)], [Some(1), Some(2), None]);
+        assert_eq!(table.get(9).map(|request| request.id), Some(3));
         assert_eq!(take(&table, 9), Some(3));
+        assert!(table.get(9).is_none());
     }
 
     #[test]

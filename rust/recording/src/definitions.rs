@@ -24,7 +24,7 @@ use crate::format::{FAULTS, FILE_STANDARD};
 use crate::function_ids::Functions;
 use crate::functions::{FUNCTIONS, Function};
 use crate::interfaces;
-use crate::model::{ADDRESS, Model, PROCESS_ID, Regions, location};
+use crate::model::{ADDRESS, Model, PARTITION_RANGE, PARTITIONS, PROCESS_ID, Regions, location};
 use crate::selection::Selection;
 use crate::shmem_windows::{Set, Windows};
 use crate::spool::Spool;
@@ -206,6 +206,20 @@ impl Catalog {
         let description = self.string("where in the code of a call a sample was");
         self.add(Attribute { id: ADDRESS, name, value_type, description });
         numbered
+    }
+
+    /// Defines how partitions of messages are recorded.
+    pub(crate) fn partitions(&mut self) {
+        let [first, last] = PARTITION_RANGE;
+        let all = [
+            (PARTITIONS, "partitions", "number of partitions of the message that is begun"),
+            (first, "first partition", "first partition that is made ready, or has arrived"),
+            (last, "last partition", "last partition that is made ready, or has arrived"),
+        ];
+        for (id, name, description) in all {
+            let (name, description) = (self.string(name), self.string(description));
+            self.add(Attribute { id, name, value_type: Type::UINT32, description });
+        }
     }
 
     /// Says by what a thread was sampled.

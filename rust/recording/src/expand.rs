@@ -19,6 +19,7 @@ use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, RequestK
 use crate::functions::{Class, FUNCTIONS, Function};
 use crate::model::{Model, Regions, location};
 use crate::openmp::{Ended, OpenMp};
+use crate::partitions::Partitioned;
 use crate::paths::Paths;
 use crate::posix;
 use crate::requests::{Request, listed, wide};
@@ -106,6 +107,8 @@ impl Job<'_> {
             return Ok(Vec::new());
         }
         self.begin(&mut threads[0].out, regions, span.0);
+        let partitioned = self.threads.iter().flat_map(|(_, survey, _)| &survey.partitioned);
+        let partitioned = partitioned.map(|(request, count)| (*request, *count));
         let mut state = State {
             local: self.local,
             contingent: self.contingent,
@@ -116,6 +119,7 @@ impl Job<'_> {
             pending: Pending::default(),
             files: Files::default(),
             shmem: Shmem::new(self.shmem),
+            partitioned: Partitioned::new(partitioned),
             ignored: FxHashSet::default(),
             unrecorded: worlds::unrecorded(&self.process.definitions),
         };
@@ -185,6 +189,7 @@ struct State<'a> {
     pending: Pending,
     files: Files,
     shmem: Shmem<'a>,
+    partitioned: Partitioned,
     /// Requests that Score-P does not know.
     ignored: FxHashSet<u64>,
     /// Communicators to processes of which nothing was recorded.
@@ -258,7 +263,7 @@ impl State<'_> {
         } else if !failed && returned && function.class.is_of_files() {
             posix::leave(out, function, &call, bytes, &mut self.files, self.local);
         } else if !failed && returned {
-            self.on_return(out, function, &call, bytes);
+            self.on_return(out, function, &call, bytes, &thread.after);
         }
         if returned {
             self.completions(out, function, &call, &thread.after);
@@ -384,7 +389,7 @@ impl State<'_> {
 
     /// Records with the time of return.
     #[inline]
-    fn on_return(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64) {
+    fn on_return(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, after: &[Slot]) {
         let time = call.leave;
         match function.class {
             Class::Recv | Class::Sendrecv => self.receive(out, call),
@@ -393,6 +398,8 @@ impl State<'_> {
             Class::Imrecv if self.model == Model::Full => self.request(out, call, call.id),
             Class::Isendrecv => self.request(out, call, call.id.wrapping_add(1)),
             Class::Start if call.kind() == RequestKind::Receive as u8 => self.request(out, call, call.id),
+            Class::Parrived if call.source == 0 => self.partitioned.missed(out, call),
+            Class::Pready | Class::Parrived => self.partitioned.found(out, call, after),
             Class::Coll => {
                 if let (Some(collective_op), Some(comm)) = (function.operation, self.comm(call.object)) {
                     let (size_sent, size_received) =
@@ -648,14 +655,15 @@ impl State<'_> {
     }
 
     #[inline]
-    fn send(&self, out: &mut Out<'_>, time: u64, call: &Call, msg_length: u64, request: Option<u64>) {
+    fn send(&mut self, out: &mut Out<'_>, time: u64, call: &Call, msg_length: u64, request: Option<u64>) {
         let (Some(comm), Ok(receiver)) = (self.comm(call.object), u32::try_from(call.peer)) else { return };
         let (communicator, msg_tag) = (comm.id, call.tag.cast_unsigned());
         match request {
             None => out.put(time, &Event::MpiSend { receiver, communicator, msg_tag, msg_length }),
             Some(request_id) if self.ignored.contains(&request_id) => {}
             Some(request_id) => {
-                out.put(time, &Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id });
+                let event = Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id };
+                self.partitioned.begin(out, time, &event, request_id);
             }
         }
     }
@@ -670,10 +678,10 @@ impl State<'_> {
 
     /// The request of a receive, unless it is one from nobody, or from a process that was not recorded.
     #[inline]
-    fn request(&self, out: &mut Out<'_>, call: &Call, request_id: u64) {
+    fn request(&mut self, out: &mut Out<'_>, call: &Call, request_id: u64) {
         let is_known = !self.ignored.contains(&request_id) && !self.unrecorded.contains(&call.object);
         if request_id != 0 && call.peer != format::PEER_NULL && is_known {
-            out.put(call.leave, &Event::MpiIrecvRequest { request_id });
+            self.partitioned.begin(out, call.leave, &Event::MpiIrecvRequest { request_id }, request_id);
         }
     }
 

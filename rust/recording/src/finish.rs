@@ -327,6 +327,9 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     let sets = threads.iter().flatten().flat_map(|(_, survey, _)| &survey.sets).copied().collect();
     let windows = uses_shmem.then(|| catalog.shmem(&unified, &sets));
 
+    if threads.iter().flatten().any(|(_, survey, _)| !survey.partitioned.is_empty()) {
+        catalog.partitions();
+    }
     let mut metrics = Metrics::default();
     let metric = sampling.define(&mut catalog, &mut metrics);
     let contingents = contingents(&mut catalog, &unified, spool, &threads);

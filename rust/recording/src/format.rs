@@ -45,6 +45,7 @@
 //! | `irecv`, `imrecv` | as `recv`, `mrecv` | -, -, -, request |
 //! | `isendrecv` | as `send` | source and tag to receive, -, request of the send; that of the receive is one more |
 //! | `send_init`, `recv_init` | as `isend`, `irecv`; bytes of all partitions | -, -, -, request |
+//! | `pready`, `parrived` | first partition, last one (less than the first: none), communicator, number of partitions; more ranges in [`Partitions`] | flag (1 if the partition has arrived), -, -, request |
 //! | `start` | as `isend`, `irecv` if [`Call::kind`] is SEND, RECEIVE; for COLLECTIVE see [`Collective`] | -, -, -, request |
 //! | `startall` | - | [`Requests`] and [`Collective`] in the order of the array |
 //! | `wait`, `test`, `waitany`, `testany` | - | if [`Call::kind`] is not NONE: `source`, `arrived_tag`, `received`, `id` of the one completed, and its communicator, window or file in `object`; kind COLLECTIVE, or [`flags::LISTED`]: in extensions |
@@ -301,6 +302,8 @@ pub enum Extension {
     CountersLeave = 8,
     /// [`Polls`]
     Polls = 9,
+    /// [`Partitions`]
+    Partitions = 10,
     /// [`Sample`]
     Sample = 16,
     /// [`SampledCode`]
@@ -443,6 +446,19 @@ pub struct Polls {
     pub count: u64,
     /// How long all of them took together.
     pub inside: u64,
+}
+
+/// Number of ranges in [`Partitions`].
+pub const RANGES: usize = 7;
+
+/// Further partitions that a call made ready; follows it.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Partitions {
+    /// See [`extension`]; one to seven items.
+    pub head: u64,
+    /// The first and the last one of each range.
+    pub items: [[i32; 2]; RANGES],
 }
 
 /// Where a thread was at a moment of its CPU time.
@@ -745,6 +761,7 @@ const _: () = assert!(
         && size_of::<Switch>() == SLOT
         && size_of::<Counters>() == SLOT
         && size_of::<Polls>() == SLOT
+        && size_of::<Partitions>() == SLOT
         && size_of::<Sample>() == SLOT
         && size_of::<SampledCode>() == SLOT
         && size_of::<Text>() == SLOT

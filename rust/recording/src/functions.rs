@@ -27,6 +27,8 @@ pub(crate) enum Class {
     Isendrecv,
     SendInit,
     RecvInit,
+    Pready,
+    Parrived,
     Start,
     Startall,
     Wait,
@@ -188,7 +190,8 @@ impl Function {
     #[must_use]
     pub(crate) fn tests(&self) -> bool {
         matches!(self.class, Class::Test | Class::Testany | Class::Testall | Class::Testsome | Class::ShmemTest)
-            || matches!(self.name, "MPI_Iprobe" | "MPI_Improbe" | "MPI_Win_test" | "MPI_Parrived")
+            || self.class == Class::Parrived
+            || matches!(self.name, "MPI_Iprobe" | "MPI_Improbe" | "MPI_Win_test")
     }
 
     /// Whether a call of it is with the processes of one of these communicators, to judge by the number of its object.

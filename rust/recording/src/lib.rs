@@ -29,6 +29,7 @@ mod interfaces;
 mod messages;
 mod model;
 mod openmp;
+mod partitions;
 mod paths;
 mod posix;
 mod requests;

@@ -31,6 +31,10 @@ pub(crate) struct Regions {
 pub(crate) const PROCESS_ID: u32 = 0;
 /// The attribute of samples in calls: where in the code they were.
 pub(crate) const ADDRESS: u32 = 1;
+/// The attribute of the begin of a message in partitions: how many.
+pub(crate) const PARTITIONS: u32 = 2;
+/// The attributes of what a call makes ready, or has found: the first and the last partition.
+pub(crate) const PARTITION_RANGE: [u32; 2] = [3, 4];
 
 /// The place of a thread in the archive.
 pub(crate) fn location(rank: u32, thread: u32) -> u64 {

@@ -54,6 +54,8 @@ pub(crate) struct Survey {
     pub(crate) switched: bool,
     /// Constructs of OpenMP: functions of the table and addresses, each with the time when it was first seen.
     pub(crate) constructs: BTreeMap<(u16, u64), u64>,
+    /// Requests of messages in partitions, with their number.
+    pub(crate) partitioned: BTreeMap<u64, u32>,
     /// Active sets of OpenSHMEM's collective operations.
     pub(crate) sets: BTreeSet<Set>,
     /// Teams that the thread is in.
@@ -110,6 +112,9 @@ impl Survey {
         let function = &FUNCTIONS[usize::from(call.function)];
         if function.class == Class::Coll {
             *self.collectives.entry(call.object).or_default() += 1;
+        }
+        if matches!(function.class, Class::Pready | Class::Parrived) && call.id != 0 {
+            self.partitioned.insert(call.id, call.bytes);
         }
         if function.class == Class::ShmemColl {
             self.sets.extend(Set::of(call));
@@ -176,6 +181,7 @@ impl Survey {
             Extension::CountersEnter,
             Extension::CountersLeave,
             Extension::Polls,
+            Extension::Partitions,
         ];
         (!known.iter().any(|known| *known as u8 == kind)).then(|| format!("there is no extension {kind}"))
     }

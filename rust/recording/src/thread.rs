@@ -523,6 +523,7 @@ fn stands_before(kind: u8) -> bool {
 fn belongs(kind: u8) -> bool {
     [Extension::Wide, Extension::Requests, Extension::Collective, Extension::CountersLeave, Extension::Polls]
         .iter()
+        .chain(&[Extension::Partitions])
         .any(|known| *known as u8 == kind)
 }
 

@@ -194,6 +194,38 @@ pub struct Received {
     pub lead: u32,
 }
 
+/// Partitions of a message that a call made ready, or has found to have arrived.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct Partitions {
+    /// Row of the send, or of the receive.
+    pub row: u32,
+    /// Region instance of the call.
+    pub instance: InstanceId,
+    /// The first one.
+    pub first: u32,
+    /// The last one.
+    pub last: u32,
+    /// How many the message has on this side.
+    pub count: u32,
+}
+
+impl Partitions {
+    /// Those of a send or a receive, in rows that are sorted by it.
+    #[must_use]
+    pub fn of(rows: &[Self], row: usize) -> &[Self] {
+        let rows = &rows[rows.partition_point(|partitions| (partitions.row as usize) < row)..];
+        &rows[..rows.partition_point(|partitions| partitions.row as usize == row)]
+    }
+
+    /// Whether they have something in common with partitions of the other side, which may divide the message otherwise.
+    #[must_use]
+    pub fn overlap(&self, other: &Self) -> bool {
+        let begin = |of: &Self, parts: &Self| u64::from(of.first) * u64::from(parts.count);
+        let end = |of: &Self, parts: &Self| (u64::from(of.last) + 1) * u64::from(parts.count);
+        begin(self, other) < end(other, self) && begin(other, self) < end(self, other)
+    }
+}
+
 /// A request without completion in any row of a message: it was cancelled or never completed.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct OpenRequest {

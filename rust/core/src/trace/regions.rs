@@ -37,7 +37,7 @@ pub enum RegionClass {
     Wait,
     /// `MPI_Waitall`, `MPI_Waitsome`: complete several requests.
     WaitMany,
-    /// `MPI_Test*`: never wait.
+    /// `MPI_Test*`, `MPI_Parrived`: never wait.
     Test,
     /// `MPI_Win_start`.
     Start,
@@ -255,6 +255,7 @@ impl RegionClass {
                 _ if STARTS.contains(&call.as_str()) => Self::StartCollective,
                 _ if call.starts_with("ineighbor_") => Self::StartNeighborhood,
                 _ if call.strip_prefix("neighbor_").is_some_and(|call| !call.ends_with("_init")) => Self::Neighborhood,
+                "parrived" => Self::Test,
                 _ if call.starts_with("test") => Self::Test,
                 _ => Self::Mpi,
             };
@@ -423,6 +424,7 @@ fn waiting(test: &str) -> String {
     match test {
         "iprobe" => "probe".to_owned(),
         "improbe" => "mprobe".to_owned(),
+        "parrived" => "wait".to_owned(),
         _ => test.replacen("test", "wait", 1),
     }
 }
@@ -786,6 +788,7 @@ mod tests {
             ("MPI_Win_test", "MPI_Win_wait", Paradigm::MPI),
             ("MPI_Iprobe", "MPI_Probe", Paradigm::MPI),
             ("MPI_Improbe", "MPI_Mprobe", Paradigm::MPI),
+            ("MPI_Parrived", "MPI_Wait", Paradigm::MPI),
             ("shmem_long_test", "shmem_long_wait_until", Paradigm::SHMEM),
         ] {
             let of = |name: &str| RegionClass::of(name, paradigm, RegionRole::FUNCTION);

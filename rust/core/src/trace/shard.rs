@@ -11,7 +11,7 @@ use super::call_samples::{CallSample, Usage};
 use super::calltree::CallTree;
 use super::columns::{
     Collective, Copied, Events, Fork, Instances, IoOperation, Lock, Nonblocking, OpenRequest, Operation,
-    ParameterChange, Received, Sent, Synchronization, TaskInstance, TaskRun, TaskWait, Team, Thread,
+    ParameterChange, Partitions, Received, Sent, Synchronization, TaskInstance, TaskRun, TaskWait, Team, Thread,
 };
 use super::counters::{CounterCell, Sample};
 use super::definition_index::DefinitionIndex;
@@ -142,6 +142,10 @@ pub struct Shard {
     pub receives: Rows<Received>,
     /// Rows of receives whose message a matched probe had found, each with the region instance of the probe.
     pub probes: Vec<(u32, InstanceId)>,
+    /// Partitions of messages that calls made ready, by the row of the send and in the order of their Enters.
+    pub ready: Vec<Partitions>,
+    /// Partitions that calls have found to have arrived, by the row of the receive.
+    pub arrived: Vec<Partitions>,
     /// Requests of sends and receives that were cancelled, and of receives that were never completed.
     pub requests: Rows<OpenRequest>,
     /// Collective operations.
@@ -310,12 +314,14 @@ impl Shard {
     pub fn calls_of_send(&self, row: usize) -> impl Iterator<Item = InstanceId> {
         let send = &self.sends.rows[row];
         distinct([send.instance, send.complete])
+            .chain(Partitions::of(&self.ready, row).iter().map(|ready| ready.instance))
     }
 
     /// The calls that serve the message of a receive.
     pub fn calls_of_receive(&self, row: usize) -> impl Iterator<Item = InstanceId> {
         let receive = &self.receives.rows[row];
-        distinct([receive.instance, receive.request])
+        let found = Partitions::of(&self.arrived, row).iter().map(|found| found.instance);
+        distinct([receive.instance, receive.request]).chain(found)
     }
 
     /// Region instances of a location.

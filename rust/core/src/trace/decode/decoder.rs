@@ -10,7 +10,7 @@ use super::envelopes::{Envelope, KnownComm};
 use super::frames::{CallPathTotals, Contexts, Folded, Frame, OUTSIDE, Stream, Tasks};
 use super::open_io::OpenIo;
 use super::room::Room;
-use super::strays::{Stray, StrayKind, Strays};
+use super::strays::{Begun, Partitioned, Stray, StrayKind, Strays, Touched};
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, NONE, ProcessId, RegionKey, WindowId};
 use crate::trace::bounds::Bounds;
@@ -190,6 +190,8 @@ pub struct Decoder<'a> {
     pub(super) room: Room,
     /// Requests that threads of the current process have begun or completed for others.
     pub(super) strays: Strays,
+    /// Messages of the current process that have partitions.
+    pub(super) partitioned: Partitioned,
     /// Tasks whose calls may not nest in those of the threads that run them, and whether that is certain.
     pub(super) moved_tasks: FxHashMap<TaskId, bool>,
     /// The tasks of the current process.
@@ -226,6 +228,7 @@ impl<'a> Decoder<'a> {
             forks: FxHashMap::default(),
             room: Room::default(),
             strays: Strays::default(),
+            partitioned: Partitioned::new(definitions),
             moved_tasks: FxHashMap::default(),
             known_tasks: KnownTasks::default(),
             state: State::new(LocationId::NONE, ProcessId::NONE),
@@ -361,6 +364,7 @@ impl<'a> Decoder<'a> {
                 shard.requests.rows[begin.open as usize].begin = InstanceId::NONE;
                 if let Some(receive) = shard.receives.rows.get_mut(end.row as usize) {
                     receive.request = begin.instance;
+                    self.partitioned.received(begin.request.1, begin.instance, end.row);
                 }
             }
         });
@@ -372,6 +376,7 @@ impl<'a> Decoder<'a> {
             let time = span.map_or(i64::MIN, |span| span.last);
             self.diagnostics.add(DiagnosticKind::PendingRequest, location, time);
         }
+        self.partitioned.settle(&mut self.shard, &mut self.diagnostics);
     }
 
     /// The columns and the diagnostics.
@@ -517,19 +522,40 @@ impl EventSink for Decoder<'_> {
             }
             Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id } => {
                 self.send(time, receiver, communicator, msg_tag, msg_length, Some(request_id));
+                if let Some(count) = self.partitioned.count(attributes) {
+                    let row = self.state.sends.get(request_id).copied().unwrap_or(NONE);
+                    self.begin_partitions(request_id, Begun { time, count, sends: true, row });
+                }
+            }
+            Event::MpiRequestTest { request_id: request } => {
+                if let Some(range) = self.partitioned.range(attributes)
+                    && let Some(instance) = self.communicating(time)
+                {
+                    let location = self.state.index;
+                    self.partitioned.touch(Touched { request, time, location, instance, range });
+                }
             }
             Event::MpiIsendComplete { request_id } => self.complete_send(time, request_id),
-            Event::MpiIrecvRequest { request_id } => self.post_receive(time, request_id, None),
+            Event::MpiIrecvRequest { request_id } => {
+                self.post_receive(time, request_id, None);
+                if let Some(count) = self.partitioned.count(attributes) {
+                    self.begin_partitions(request_id, Begun { time, count, sends: false, row: NONE });
+                }
+            }
             Event::MpiRecv { sender, communicator, msg_tag: tag, msg_length } => {
                 self.receive(time, Envelope { sender, communicator, tag, probe: InstanceId::NONE }, msg_length, None);
             }
             Event::MpiIrecv { sender, communicator, msg_tag: tag, msg_length, request_id } => {
+                let row = self.shard.receives.rows.len();
                 self.complete_receive(
                     time,
                     Envelope { sender, communicator, tag, probe: InstanceId::NONE },
                     msg_length,
                     request_id,
                 );
+                if let Some(receive) = self.shard.receives.rows.get(row) {
+                    self.partitioned.received(request_id, receive.request, row as u32);
+                }
             }
             Event::MpiRequestCancelled { request_id } => self.cancel(time, request_id),
             Event::MpiProbe { sender, communicator, tag, message_id } => {
@@ -742,6 +768,13 @@ impl EventSink for Decoder<'_> {
 }
 
 impl Decoder<'_> {
+    /// The current call begins a message in partitions.
+    fn begin_partitions(&mut self, request: u64, message: Begun) {
+        if let Some(instance) = self.instance() {
+            self.partitioned.begin(request, instance, message);
+        }
+    }
+
     /// Makes room for a number of events, and later for their other rows.
     pub fn expect(&mut self, events: usize) {
         self.shard.events.reserve(events);
