@@ -221,6 +221,14 @@ def test_what_begins_late_without_a_launch_is_no_longer_kernel():
     assert sorted(first) == [(6, "backward_compute_kernel"), (7, "backward_compute_kernel")]
 
 
+def test_a_step_has_the_same_number_on_all_ranks():
+    # The ranks record steps 10 to 13, 11 to 14, 10 to 14, and 12 to 14.
+    table = analyzed("windows").iterations()
+    assert table["value"].to_pylist() == ["10", "11", "12", "13", "14"]
+    assert table["ranks"].to_pylist() == [2, 3, 4, 4, 3]
+    assert table["duration"].to_numpy() == pytest.approx(np.full(5, 0.05501), abs=1e-4)
+
+
 def test_profilers_that_start_and_stop_apart_agree_on_a_part():
     result = analyzed("gloo_window")
     assert result.facts["focus_rule"] == "profiler"

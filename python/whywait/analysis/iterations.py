@@ -10,11 +10,13 @@ begins where its value changes.
 
 The marker is named by the user or found: first from the program's declarations, then from visits and times alone. A
 loop has at least three iterations, the same number on every process, and half of the time outside ``MPI_Init`` and
-``MPI_Finalize``. The main loop is a dynamic region or a phase; otherwise a parameter with increasing values; otherwise
-siblings that every process enters equally often and that together have this much time. Among these siblings, the group
-with the same number of visits and the most time gives the number of iterations, and its first member is the marker;
-calls that begin and complete non-blocking messages count as one group with the visits of the rarest. A call path has
-more time than those below it, so the outer of nested loops is found if its body is a call path.
+``MPI_Finalize``. The main loop is a dynamic region or a phase; otherwise a parameter with increasing values;
+otherwise siblings that every process enters equally often and that together have this much time. Among these
+siblings, the group with the same number of visits and the most time gives the number of iterations, and its first
+member is the marker; calls that begin and complete non-blocking messages count as one group with the visits of the
+rarest. In traces of PyTorch's profiler, an iteration is a step, however many there are; it has the same number on all
+ranks, whose records may begin at different ones. A call path has more time than those below it, so the outer of
+nested loops is found if its body is a call path.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ GROUPS = {
 }
 
 _PARAMETER = "parameter:"
+# What PyTorch's profiler counts.
+_STEP = "step"
 _FEWEST = 3
 _BEGINS = frozenset({"mpi_isend", "mpi_ibsend", "mpi_issend", "mpi_irsend", "mpi_irecv", "mpi_start", "mpi_startall"})
 _COMPLETES = frozenset({"mpi_wait", "mpi_waitall", "mpi_waitany", "mpi_waitsome"})
@@ -118,6 +122,8 @@ def find_loop(result: ResultData, named: str | int | None = None) -> Loop | None
     if named is not None:
         return _find_named_loop(result, named)
     dynamic, parameters = result.tables.declared_loops
+    if result.facts.get("traces") and _STEP in parameters["parameter"].to_pylist():
+        return Loop(0, 0, 1, (), _STEP)
     visits = _Visits(result)
     if (loop := visits.main_loop(dynamic)) is not None:
         return loop

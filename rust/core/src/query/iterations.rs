@@ -33,6 +33,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
+use crate::trace::columns::ParameterChange;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::{self, interval};
 use whywait_otf2::enums::LocationType;
@@ -178,7 +179,12 @@ pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
         column[kind.number()] = number;
     }
     let groups = groups_of_callpaths(&analysis.trace);
-    let finder = Finder { analysis, request, kinds: kinds.len(), column, segments: analysis.own_path()?, groups };
+    let values = match &request.marker {
+        Marker::Parameter(ids) => parameters::values_of_windows(&analysis.trace, ids)?,
+        Marker::CallPath { .. } => Vec::new(),
+    };
+    let segments = analysis.own_path()?;
+    let finder = Finder { analysis, request, values, kinds: kinds.len(), column, segments, groups };
     let own = (0..analysis.trace.shards.len())
         .into_par_iter()
         .fold(Sums::default, |sums, shard| finder.add(sums, shard))
@@ -257,6 +263,8 @@ impl Iteration {
 struct Finder<'a> {
     analysis: &'a Analysis,
     request: &'a Request,
+    /// The values that mark the iterations, in order, where records of processes begin at different ones; otherwise nothing.
+    values: Vec<i64>,
     kinds: usize,
     /// The column of each metric that is the kind of a wait state.
     column: Vec<usize>,
@@ -284,7 +292,8 @@ impl Finder<'_> {
                 }
             };
             let Some(count) = bounds.len().checked_sub(1) else { continue };
-            sums.grow(count, self.kinds);
+            let places: Vec<usize> = (0..count).map(|i| self.place(i, &values)).collect();
+            sums.grow(places.last().map_or(0, |last| last + 1), self.kinds);
             let mut computation = vec![0; count];
             let mut groups = vec![[0; Group::ALL.len()]; count];
             let mut threads = 0;
@@ -295,7 +304,8 @@ impl Finder<'_> {
             for (callpath, periodic) in Self::periodic(shard, master, &bounds) {
                 sums.add_periodic(callpath, periodic);
             }
-            for (i, row) in sums.rows[..count].iter_mut().enumerate() {
+            for (i, &place) in places.iter().enumerate() {
+                let row = &mut sums.rows[place];
                 let length = bounds[i + 1] - bounds[i];
                 let known: i64 = groups[i].iter().sum();
                 groups[i][Group::Idle as usize] += (length * threads - known).max(0);
@@ -323,22 +333,28 @@ impl Finder<'_> {
                 let mut at = 0;
                 interval::each_near(trace, own, &[interval::ANY_TIME], |number, time| {
                     let wait = &own[number];
-                    at = self.book_wait(wait.kind, &time, &bounds, at, &mut sums.waiting);
+                    at = self.book_wait(wait.kind, &time, (&bounds, &places), at, &mut sums.waiting);
                     if is_thread(trace, location) && matches!(Row::of_wait(wait.kind), Some(Row::Wait(_))) {
                         let group = self.groups[shard.callpath(wait.instance)] as usize;
                         spread(&bounds, at, time, |iteration, ticks| {
                             // What runs inside the call takes its time from the wait.
-                            let groups = &mut sums.rows[iteration].groups;
+                            let groups = &mut sums.rows[places[iteration]].groups;
                             let ticks = ticks.min(groups[group]);
                             groups[group] -= ticks;
                             groups[Group::Waiting as usize] += ticks;
                         });
                     }
                 });
-                self.book_path(location, &bounds, &mut sums.rows);
+                self.book_path(location, (&bounds, &places), &mut sums.rows);
             }
         }
         sums
+    }
+
+    /// The row of the i-th iteration of a process: that of its value, if values tell, or else the i-th.
+    fn place(&self, i: usize, changes: &[ParameterChange]) -> usize {
+        let value = changes.get(i).map(|change| change.value.cast_signed());
+        value.and_then(|value| self.values.binary_search(&value).ok()).unwrap_or(i)
     }
 
     fn book_computation(
@@ -400,16 +416,23 @@ impl Finder<'_> {
     }
 
     /// Adds a wait to its iterations; returns the one in which it begins. `near` is that of the previous wait.
-    fn book_wait(&self, kind: Metric, time: &Range<i64>, bounds: &[i64], near: usize, waiting: &mut [i128]) -> usize {
+    fn book_wait(
+        &self,
+        kind: Metric,
+        time: &Range<i64>,
+        (bounds, places): (&[i64], &[usize]),
+        near: usize,
+        waiting: &mut [i128],
+    ) -> usize {
         let column = self.column[kind.number()];
         let at = partition_point_near(bounds, near + 1, |&bound| bound <= time.start).saturating_sub(1);
         spread(bounds, at, time.clone(), |iteration, ticks| {
-            waiting[iteration * self.kinds + column] += i128::from(ticks);
+            waiting[places[iteration] * self.kinds + column] += i128::from(ticks);
         });
         at
     }
 
-    fn book_path(&self, location: LocationId, bounds: &[i64], rows: &mut [Iteration]) {
+    fn book_path(&self, location: LocationId, (bounds, places): (&[i64], &[usize]), rows: &mut [Iteration]) {
         let begin = self.segments.partition_point(|segment| segment.location < location);
         // Segments are ordered by time, so those of an iteration are consecutive.
         let mut current = (0, 0);
@@ -417,7 +440,7 @@ impl Finder<'_> {
             if ticks > 0 {
                 let row =
                     Iteration { critical: ticks, critical_location: location, critical_most: ticks, ..NO_ITERATION };
-                rows[iteration].merge(&row);
+                rows[places[iteration]].merge(&row);
             }
         };
         for segment in &self.segments[begin..] {

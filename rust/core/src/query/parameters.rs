@@ -17,7 +17,7 @@ use whywait_otf2::enums::ParameterType;
 
 use crate::Result;
 use crate::analysis::Analysis;
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::parallel::iter::prelude::*;
 use crate::trace::columns::ParameterChange;
 use crate::trace::{CallTree, Shard, Trace};
@@ -147,6 +147,24 @@ pub(super) fn changes(shard: &Shard, location: LocationId, ids: &[u32]) -> Vec<P
         rows.filter(|row| ids.binary_search(&row.parameter).is_ok()).copied().collect();
     changes.dedup_by_key(|row| row.value);
     changes
+}
+
+/// The values of parameters on all processes, in order, if these are numbers that rise, and each process says when its record
+/// began: profilers begin at different iterations, of which the value tells the number. Collective.
+pub(super) fn values_of_windows(trace: &Trace, ids: &[u32]) -> Result<Vec<i64>> {
+    let of_process = |(shard, process): (&Shard, ProcessId)| {
+        let process = &trace.definitions.processes[process];
+        let changes = changes(shard, process.locations.start, ids);
+        let values: Vec<i64> = changes.iter().map(|change| change.value.cast_signed()).collect();
+        (process.recorded.0.is_some() && values.is_sorted_by(|a, b| a < b)).then_some(values)
+    };
+    let processes = trace.shards.iter().flat_map(|shard| shard.processes.map(move |process| (shard, process)));
+    let own: Option<Vec<Vec<i64>>> = processes.map(of_process).collect();
+    let all: Option<Vec<Vec<Vec<i64>>>> = trace.exchange.allgather(own)?.into_iter().collect();
+    let mut values = all.unwrap_or_default().concat().concat();
+    values.sort_unstable();
+    values.dedup();
+    Ok(values)
 }
 
 /// The call path that a change is recorded in.
