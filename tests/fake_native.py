@@ -59,6 +59,7 @@ WAIT_STATES = pa.schema(
         "enter": pa.float64(),
         "leave": pa.float64(),
         "waiting": pa.float64(),
+        "hidden": pa.float64(),
         "cause_location": pa.uint32(),
         "cause_callpath": pa.uint32(),
         "cause_time": pa.float64(),

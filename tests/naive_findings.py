@@ -808,17 +808,21 @@ def of_devices(raw: Raw, *rows: str) -> float:
 
 @check("idle", "devices_take_turns")
 def _(raw, _row):
-    return of_devices(raw, "idle.other_device")
+    return of_devices(raw, "starved.other_device")
 
 
 @check("idle there", "device_starved")
 def _(raw, _row):
-    return AtMost(of_devices(raw, "idle.computes", "idle.waits", "latency", "idle.device_call"))
+    return AtMost(
+        of_devices(
+            raw, "latency", *(row["row"] for row in raw.rows("device_account") if row["row"].startswith("starved."))
+        )
+    )
 
 
 @check("copies", "copies")
 def _(raw, _row):
-    return AtMost(of_devices(raw, "busy.copy", "idle.device_call"))
+    return AtMost(of_devices(raw, "busy.copy", "starved.call", "starved.sync"))
 
 
 @check("blocking", "copies")
@@ -838,22 +842,24 @@ def _(raw, _row):
     return of_devices(raw, "latency")
 
 
+STRAGGLERS = ("straggler_loading", "straggler_host", "straggler_kernel", "uneven_work", "pipeline_stage")
+WAIT_ROWS = tuple(f"comm.wait.{kind}" for kind in ("nxn", "barrier", "broadcast", "reduce", "recv", "send"))
 DEVICE_WAITS = {
     "ccl_latesender", "ccl_latereceiver", "ccl_wait_nxn", "ccl_wait_barrier", "ccl_late_broadcast", "ccl_early_reduce",
 }  # fmt: skip
 
 
 def straggling(raw: Raw, row: Row) -> dict[int, float]:
-    """Return the time of each rank in the call path of a finding."""
+    """Return the time of each rank in the call paths of a finding."""
     times: Counter[int] = Counter()
     for (path, rank, _), time in raw.own.items():
-        if path == row.callpath:
+        if path in raw.paths_of(row):
             times[rank] += time
     return {rank: times[rank] for rank in raw.ranks}
 
 
 def late_and_others(raw: Raw, row: Row) -> tuple[float, float]:
-    """Return the mean time of the ranks of a finding in its call path, and that of the others."""
+    """Return the mean time of the ranks of a finding in its call paths, and that of the others."""
     times = straggling(raw, row)
     own = [time for rank, time in times.items() if rank in row.ranks]
     others = [time for rank, time in times.items() if rank not in row.ranks]
@@ -864,7 +870,7 @@ def steps_with_waits(row: Row) -> int:
     return row.value("times") if row.has("times") else row.value("steps") if row.has("steps") else 1
 
 
-@check("who", "straggler")
+@check("who", *STRAGGLERS)
 def _(raw, row):
     said = row.value("who")
     assert [int(number) for number in re.findall(r"\d+", said)] == row.ranks
@@ -877,59 +883,157 @@ def _(raw, row):
     return said
 
 
-@check("others", "straggler")
+@check("others", *STRAGGLERS)
 def _(raw, row):
     others = len(raw.ranks) - len(row.ranks)
     return "GPU" if others == 1 else f"{others} GPUs"
 
 
-@check("place", "straggler")
+@check("place", *STRAGGLERS, "pipeline_bubble", "changing", "compile_once", "syncs")
 def _(raw, row):
-    said = row.value("place").removeprefix("its data loader (").removesuffix(")")
-    paths = raw.paths.values() if row.callpath is None else [row.callpath]
-    assert any("/".join(map(without_parameters, path)).endswith(said) for path in paths)
+    said = re.split(r", | and ", row.value("place").removeprefix("its data loader (").removesuffix(")"))
+    paths = raw.paths.values() if row.callpath is None else raw.paths_of(row)
+    names = ["/".join(map(without_parameters, path)) for path in paths]
+    assert all(name.endswith(" more") or any(path.endswith(name) for path in names) for name in said)
     return row.value("place")
 
 
-@check("waiting", "straggler")
+@check("waiting", "pipeline_bubble", "changing")
 def _(raw, _row):
-    return AtMost(of_devices(raw, "communication.wait"))
+    return AtMost(of_devices(raw, *WAIT_ROWS))
 
 
-@check("each", "straggler")
+@check("each", *STRAGGLERS)
 def _(raw, row):
     table = raw.rows("focus") or raw.rows("severities")
     of_kernels = sum(one["value"] for one in table if one["metric"] in DEVICE_WAITS)
-    shared = min(1, of_devices(raw, "communication.wait") / of_kernels)
+    shared = min(1, of_devices(raw, *WAIT_ROWS) / of_kernels)
     others = len(raw.ranks) - len(row.ranks)
     return shared * raw.charged_to(row, set(row.ranks)) / others / steps_with_waits(row)
 
 
-@check("step", "straggler")
+@check("step", *STRAGGLERS)
 def _(raw, row):
-    return raw.length / row.value("steps")
+    return AtMost(raw.length / row.value("steps") * 2)
 
 
-@check("steps", "straggler")
+@check("steps", *STRAGGLERS)
 def _(raw, _row):
-    return len(raw.rows("iterations"))
+    return AtMost(len(raw.rows("iterations")))
 
 
-@check("times", "straggler")
+@check("times", *STRAGGLERS)
 def _(_raw, row):
     return AtMost(row.value("steps") - 1)
 
 
-@check("longer", "straggler")
+@check("longer", *STRAGGLERS)
 def _(raw, row):
     own, others = late_and_others(raw, row)
     return (own - others) / steps_with_waits(row)
 
 
-@check("factor", "straggler")
+@check("factor", *STRAGGLERS)
 def _(raw, row):
     own, others = late_and_others(raw, row)
     return own / others
+
+
+def runs(raw: Raw, row: Row) -> dict[int, int]:
+    """Return how often each rank is in the call path of a finding."""
+    number = Counter[int]()
+    for one in raw.rows("severities"):
+        if one["metric"] == "visits" and raw.paths[one["callpath_id"]] == row.callpath:
+            number[raw.places[one["location"]][0]] += int(one["value"])
+    return {rank: number[rank] for rank in raw.ranks}
+
+
+@check("oftener", "uneven_work")
+def _(raw, row):
+    number = runs(raw, row)
+    own, others = ([number[rank] for rank in raw.ranks if (rank in row.ranks) == late] for late in (True, False))
+    return (sum(own) / len(own)) / (sum(others) / len(others)) - 1
+
+
+@check("unseen", "missing_ranks")
+def _(raw, _row):
+    return of_devices(raw, "comm.unseen")
+
+
+@check("transfers", "exposed_transfer")
+def _(raw, _row):
+    return of_devices(raw, "comm.transfer", "comm.excess")
+
+
+@check("part", "exposed_transfer")
+def _(raw, row):
+    return row.value("transfers") / sum(one["time"] for one in raw.rows("device_account"))
+
+
+@check("excess", "slow_network")
+def _(raw, _row):
+    return of_devices(raw, "comm.excess")
+
+
+@check("nodes groups", "slow_network")
+def _(raw, _row):
+    return AtMost(len(raw.ranks) ** 2)
+
+
+@check("idle", "compile_once")
+def _(raw, _row):
+    return of_devices(raw, "starved.compile")
+
+
+@check("idle", "syncs")
+def _(raw, _row):
+    return of_devices(raw, "starved.sync")
+
+
+@check("waiting", "syncs")
+def _(raw, _row):
+    table = raw.rows("focus") or raw.rows("severities")
+    return AtMost(sum(one["value"] for one in table if one["metric"] == "gpu_host_wait"))
+
+
+@check("idle", "host_bound")
+def _(raw, _row):
+    return of_devices(raw, "starved.host", "latency")
+
+
+@check("of", "host_bound")
+def _(raw, _row):
+    return len({one["device"] for one in raw.rows("device_account")})
+
+
+@check("devices", "host_bound")
+def _(raw, _row):
+    times, whole = Counter[str](), Counter[str]()
+    for one in raw.rows("device_account"):
+        whole[one["device"]] += one["time"]
+        times[one["device"]] += one["time"] * (one["row"] in {"starved.host", "latency"})
+    return sum(times[device] > 0.15 * whole[device] for device in whole)
+
+
+@check("kernel", "host_bound")
+def _(_raw, row):
+    return AtMost(4 * row.value("launch"))
+
+
+@check("launch", "host_bound")
+def _(raw, _row):
+    return AtMost(raw.length)
+
+
+@check("before", "window_start")
+def _(raw, _row):
+    of = lambda table: sum(one["value"] for one in raw.rows(table) if one["metric"] in DEVICE_WAITS)  # noqa: E731
+    return of("severities") - of("focus")
+
+
+@check("part", "window_start")
+def _(raw, row):
+    return row.value("before") / sum(one["value"] for one in raw.rows("severities") if one["metric"] in DEVICE_WAITS)
 
 
 def differences(raw: Raw) -> Iterator[str]:

@@ -66,7 +66,7 @@ def test_waits_for_devices_are_cut(trace, capsys):
 def test_a_device_that_does_nothing_in_the_focus_is_listed(trace, capsys):
     (device,) = told(capsys, trace, "--focus", "2:3")["devices"]
     assert (device["kernels"], device["busy"]) == (0, 0.0)
-    assert device["account"] == pytest.approx({"idle.computes": 1.0})
+    assert device["account"] == pytest.approx({"starved.host": 1.0})
 
 
 def test_adjacent_windows_add_up(trace):

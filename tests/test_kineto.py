@@ -187,14 +187,18 @@ def test_a_change_saves_what_the_program_saves(case, changes, saved):
 
 def test_a_slow_stage_is_told_from_the_order_of_stages():
     found = findings(analyzed("pipeline"))
-    first, second, rest = found.shown[:3]
-    assert [first.ranks, second.ranks, rest.ranks] == [[2], [2], []]
-    assert "2 times as long as elsewhere" in str(first.sentence)
-    assert "one after another" in str(rest.sentence)
+    stage, bubble = found.shown[:2]
+    assert [(stage.rule, stage.ranks), (bubble.rule, bubble.ranks)] == [
+        ("pipeline_stage", [2]),
+        ("pipeline_bubble", []),
+    ]
+    assert "in each of 2 steps of 166 ms" in stage.sentence
+    assert "2 times as long as elsewhere" in stage.sentence
+    assert "one after another" in bubble.sentence
     # Kernels that wait for each other at the same time share the time of their device.
     account = analyzed("pipeline").tables.device_account.to_pylist()
-    waits = sum(line["time"] for line in account if line["row"] == "communication.wait")
-    assert sum(one.loss for one in found.shown if one.rule == "straggler") <= waits * (1 + 1e-9)
+    waits = sum(line["time"] for line in account if line["row"].startswith("comm.wait."))
+    assert stage.loss + bubble.loss <= waits * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -205,13 +209,31 @@ def test_a_straggler_of_one_step_is_told_from_one_of_all(case, words):
 
 
 def test_the_last_stage_of_a_real_run_is_slower():
-    found = findings(analyzed("straggler_stage")).shown
-    slow = [one for one in found if one.ranks]
-    assert [one.ranks for one in slow] == [[6, 7], [6, 7]]
-    assert {analyzed("straggler_stage").tree.path(one.callpath)[-1] for one in slow} == {
-        "forward_compute_kernel",
-        "backward_compute_kernel",
-    }
+    stage, bubble = findings(analyzed("straggler_stage")).shown
+    assert (stage.rule, stage.ranks) == ("pipeline_stage", [6, 7])
+    names = {analyzed("straggler_stage").tree.path(callpath)[-1] for callpath in stage.causes}
+    assert names == {"forward_compute_kernel", "backward_compute_kernel"}
+    # What filling and draining takes is more, but comes second: a stage can be mended.
+    assert bubble.rule == "pipeline_bubble"
+    assert bubble.loss > stage.loss
+
+
+# Case, rule, and the ranks that it names.
+RULES = [
+    ("late_loader", "straggler_loading", [2]),
+    ("host_bound", "straggler_host", [1]),
+    ("chain", "straggler_kernel", [3]),
+    ("overlap", "straggler_kernel", [1]),
+    ("directions", "changing", []),
+    ("missing_rank", "missing_ranks", []),
+    ("dlrm8", "host_bound", []),
+    ("dlrm8", "window_start", []),
+]
+
+
+@pytest.mark.parametrize(("case", "rule", "ranks"), RULES)
+def test_findings_have_the_rule_of_their_reason(case, rule, ranks):
+    assert ranks in [one.ranks for one in findings(analyzed(case)) if one.rule == rule]
 
 
 def test_what_begins_late_without_a_launch_is_no_longer_kernel():

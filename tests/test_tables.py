@@ -118,7 +118,8 @@ def test_wait_states_have_names(result):
     assert rows[0] == {
         "kind": "mpi_lswo_same", "part_of": "mpi_latesender", "path": "/".join(PATHS[2]), "callpath": PATHS[2],
         "callpath_id": 1, "location": 0, "rank": 0, "thread": 0,
-        "enter": 0.1, "leave": 0.2, "waiting": 0.004, "cause_callpath": PATHS[3], "cause_callpath_id": 4,
+        "enter": 0.1, "leave": 0.2, "waiting": 0.004, "hidden": None,
+        "cause_callpath": PATHS[3], "cause_callpath_id": 4,
         "cause_location": 1, "cause_rank": 1, "cause_thread": 0, "cause_time": 0.15, "last": None, "inferred": None,
             "direct": None, "indirect": None, "propagating": None, "caused": None,
     }  # fmt: skip

@@ -247,7 +247,7 @@ class _Proposer:
                     (1 - factor) * self._on_path[number], self._changes.location_count(number), is_bound=factor == 0.0,
                 )  # fmt: skip
         lines = self._result.tables.device_account.to_pylist()
-        turns = [line for line in lines if line["row"] == "idle.other_device" and line["callpath"] is not None]
+        turns = [line for line in lines if line["row"] == "starved.other_device" and line["callpath"] is not None]
         if sum(line["time"] for line in turns) < _TURNS * sum(line["time"] for line in lines):
             return
         for number in sorted({line["callpath"] for line in turns}):

@@ -69,7 +69,7 @@ class AccountedResult(ResultData):
         -------
         pyarrow.Table
             ``device`` (the name of its first stream), ``row`` (what it does or why it is idle, such as ``busy.kernel``
-            or ``idle.computes``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or null), ``time``
+            or ``starved.host``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or null), ``time``
             (s). No rows without devices.
         """
         pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)

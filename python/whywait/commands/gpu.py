@@ -28,12 +28,12 @@ _RANK = Column("Host waits", _NAME, "rank {rank}".format_map)
 _DEVICE = Column("Device", _NAME, lambda one: one["device"][: -_NAME - 1])
 
 
-def _share(name: str) -> Any:
-    """Return the text of a row of the account of a device, or of the rows that begin with a name."""
+def _share(*names: str) -> Any:
+    """Return the text of rows of the account of a device, whose names begin with one of these."""
 
     def text(one: dict[str, Any]) -> str:
         whole = sum(one["account"].values())
-        part = sum(time for row, time in one["account"].items() if row.startswith(name))
+        part = sum(time for row, time in one["account"].items() if row.startswith(names))
         return f"{100 * part / whole:.1f}%" if whole else "-"
 
     return text
@@ -55,11 +55,12 @@ _WHY = (
     Column("kernels", _NUMBER, _share("busy.kernel")),
     Column("copies", _NUMBER, _share("busy.copy")),
     Column("latency", _NUMBER, _share("latency")),
-    Column("host: work", _NUMBER, _share("idle.computes")),
-    Column("waits", _NUMBER, _share("idle.waits")),
-    Column("library", _NUMBER, _share("idle.library")),
-    Column("device call", _NUMBER, _share("idle.device_call")),
-    Column("other dev.", _NUMBER, _share("idle.other_device")),
+    Column("host: work", _NUMBER, _share("starved.host", "starved.gc", "starved.compile")),
+    Column("loads", _NUMBER, _share("starved.loading")),
+    Column("waits", _NUMBER, _share("starved.comm")),
+    Column("library", _NUMBER, _share("starved.library")),
+    Column("device call", _NUMBER, _share("starved.alloc", "starved.sync", "starved.call")),
+    Column("other dev.", _NUMBER, _share("starved.other_device")),
 )
 _KERNELS = (
     _DEVICE._replace(title="Kernel on"),

@@ -83,18 +83,22 @@ fn calls(analysis: &Analysis) -> Columns {
     let rows = analysis.result.waits.len();
     let mut callpaths = Vec::with_capacity(rows);
     let [mut enter, mut leave, mut waiting] = [(); 3].map(|()| Vec::with_capacity(rows));
+    let mut hidden = Float64Builder::with_capacity(rows);
     for wait in &analysis.result.waits {
         let call = analysis.result.call(wait);
         callpaths.push(call.callpath.number());
         enter.push(analysis.seconds(call.enter - begin));
         leave.push(analysis.seconds(call.leave - begin));
         waiting.push(analysis.seconds(wait.waiting));
+        let whole = wait.is_of_devices().then(|| analysis.result.devices.whole_wait((wait.location, wait.instance)));
+        hidden.append_option(whole.flatten().map(|whole| analysis.seconds(whole - wait.waiting)));
     }
     vec![
         ("callpath", Arc::new(UInt32Array::from(callpaths))),
         ("enter", Arc::new(Float64Array::from(enter))),
         ("leave", Arc::new(Float64Array::from(leave))),
         ("waiting", Arc::new(Float64Array::from(waiting))),
+        ("hidden", Arc::new(hidden.finish())),
     ]
 }
 

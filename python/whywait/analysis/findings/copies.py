@@ -70,4 +70,8 @@ def is_copy(run: Run, line: dict[str, Any]) -> bool:
     if line["row"] == "busy.copy":
         return True
     callpath = line["callpath"]
-    return line["row"] == "idle.device_call" and callpath is not None and bool(_COPY.search(run.region(callpath).name))
+    return (
+        line["row"] in {"starved.call", "starved.sync"}
+        and callpath is not None
+        and bool(_COPY.search(run.region(callpath).name))
+    )

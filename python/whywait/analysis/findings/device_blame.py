@@ -1,9 +1,16 @@
-"""A rank makes the devices of others wait."""
+"""Who makes the devices of other ranks wait, and how: what the rules about stragglers have in common.
+
+The local chains of devices that wait for each other charge their waiting to call paths. Ranks that take at least
+10% longer there than the median rank are to blame, or else the few that bear most of it. If devices wait for
+messages most of the time, ranks work one after another, as the stages of a pipeline do: what a slower stage causes
+is told from what filling and draining takes.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +22,7 @@ from whywait.analysis.iterations import known_iterations
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -23,40 +30,33 @@ if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Finding, Price, Run
     from whywait.model.profile import Profile
 
-NAME = "straggler"
-TITLE = "Straggler"
-DOCUMENT = """\
-The local chains of devices that wait for each other blame at least a percent of the device time on a call path, most of
-it on one rank or a few: a data loader, other code of the host, or a kernel. Whether a kernel takes longer although its
-shape is the same, or does more, the trace does not tell: compare shapes, or the clocks and temperatures of the devices.
-Ranks that take at least 10% longer there than the median rank come first. If devices wait for messages most of the
-time, ranks work one after another, as the stages of a pipeline do, and what nobody who is slower causes is one finding.
-The loss is time of devices, not of CPUs.
-"""
+OF_MANY = Figures(
+    place=("name", "the call paths, the costliest first"),
+    waiting=(
+        "s",
+        "the waiting of devices that the cost model charges to them, less that of slower ranks",
+    ),
+)
 FIGURES = Figures(
     who=(
         "name",
         "the ranks that take at least 10% longer than the median, else those that bear at least 80% of the costs",
     ),
     others=("name", "the devices of the other ranks"),
-    place=("name", "the call path"),
-    waiting=(
+    place=("name", "the call paths, the costliest first"),
+    each=(
         "s",
-        "the waiting of devices that the cost model charges to `place`, less that of slower ranks; kernels share it",
+        "the waiting that is charged to `who`, for each of the other ranks in each of `times` steps",
     ),
-    each=("s", "the waiting that it charges to `who`, for each of the other ranks in each of `times` steps"),
     step=("s", "the mean length of a step"),
-    steps=("count", "the number of steps"),
+    steps=("count", "the number of steps that most ranks recorded, at least half of them in the focus"),
     times=("count", "the steps in which others wait for `who` for at least a tenth of the longest such time of a step"),
-    longer=(
-        "s",
-        "by how much `who` spends longer in `place` than the mean of the other ranks, in each of `times` steps",
-    ),
-    factor=("times", "the time of `who` in `place`, as a multiple of the mean of the other ranks"),
+    longer=("s", "by how much `who` spends longer there than the mean of the other ranks, in each of `times` steps"),
+    factor=("times", "the time of `who` there, as a multiple of the mean of the other ranks"),
 )
 
 # Smaller shares of the time of devices are no finding.
-_LEAST = 0.01
+LEAST = 0.01
 # Ranks are the culprits if they have this share of the costs, and are at most this share of all ranks.
 _CULPRIT, _FEW = 0.8, 0.5
 _OF_MESSAGES = ("ccl_latesender", "ccl_latereceiver")
@@ -65,64 +65,138 @@ _OF_GROUPS = ("ccl_wait_nxn", "ccl_wait_barrier", "ccl_late_broadcast", "ccl_ear
 _RECURS = 0.1
 # A rank is slower if it takes so much longer than the median.
 _SLOWER = 1.1
-_STAGES = "Use more microbatches, interleave the stages, and give each as much work."
-_LOADS = re.compile(r"DataLoader|dataloader|torch/utils/data", re.IGNORECASE)
-_PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
+# So many call paths are named.
+_NAMED = 2
+LOADS = re.compile(r"DataLoader|dataloader|torch/utils/data", re.IGNORECASE)
 
 
-def detect(run: Run) -> Iterator[Finding]:
-    """Yield the call paths that make the devices of other ranks wait, the costliest first."""
-    total = sum(line["time"] for line in run.result.tables.device_account.to_pylist())
+@dataclass(frozen=True)
+class Blame:
+    """Waiting of devices that some ranks cause, or many.
+
+    Attributes
+    ----------
+    rule
+        The rule that says so.
+    callpaths
+        Where they cause it, the costliest first.
+    ranks
+        The ranks; empty if these are many.
+    costs
+        The waiting, by rank of the cause, in seconds of the time of devices.
+    """
+
+    rule: str
+    callpaths: list[int]
+    ranks: list[int]
+    costs: npt.NDArray[np.float64]
+
+    @property
+    def waiting(self) -> float:
+        """All of it."""
+        return float(self.costs.sum())
+
+
+def blames(run: Run, rule: str) -> Iterator[Blame]:
+    """Yield the waiting of devices that a rule explains, the most first."""
+    found = run.once(_blames)
+    yield from sorted((one for one in found if one.rule == rule), key=lambda one: -one.waiting)
+
+
+def _blames(run: Run) -> list[Blame]:
+    """Divide the waiting of devices for each other among the rules."""
+    least = LEAST * device_time(run)
     costs = _costs(run)
-    steps = _steps(run)
     in_stages = _waits_for_messages(run)
-    of_stages: dict[int, float] = {}
+    found: list[Blame] = []
+    stages: dict[tuple[int, ...], Blame] = {}
+    rests: dict[int, npt.NDArray[np.float64]] = {}
     for callpath in sorted(costs, key=lambda one: (-float(costs[one].sum()), one)):
         by_rank = costs[callpath]
-        rest = by_rank.copy()
-        times = _times(run, callpath)
-        ranks = _slower(times)
-        if by_rank[ranks].sum() < _LEAST * total:
+        ranks = _slower(_times(run, callpath))
+        if by_rank[ranks].sum() < least:
             ranks = [] if in_stages else _culprits(by_rank)
-        if len(ranks) > _FEW * by_rank.size:
+        if len(ranks) > _FEW * by_rank.size or by_rank[ranks].sum() < least:
             ranks = []
-        if ranks and (waiting := float(by_rank[ranks].sum())) >= _LEAST * total:
-            rest[ranks] = 0.0
-            sentence = _of_few(run, (callpath, times), ranks, waiting, steps)
-            yield _found(run, sentence, (callpath, ranks), by_rank - rest, (total, steps[0]))
-        if in_stages:
-            of_stages[callpath] = float(rest.sum())
-        elif rest.sum() >= _LEAST * total:
-            yield _found(run, _of_many(run, callpath, float(rest.sum())), (callpath, []), rest, (total, steps[0]))
-    if of_stages and (waiting := sum(of_stages.values())) >= _LEAST * total:
-        sentence = FIGURES.say(
-            "GPUs wait {waiting} for ranks that work one after another, most of it for {place}.",
-            waiting=waiting,
-            place=run.place(max(of_stages, key=lambda one: of_stages[one])),
-        )
-        found = run.finding(NAME, sentence, _STAGES, waiting, base="device")
-        found.share = waiting / total
-        yield found
+        own = np.zeros_like(by_rank)
+        own[ranks] = by_rank[ranks]
+        rest = by_rank - own
+        if ranks and in_stages and callpath in run.kernels:
+            known = stages.setdefault(tuple(ranks), Blame("pipeline_stage", [], ranks, np.zeros_like(own)))
+            known.callpaths.append(callpath)
+            known.costs[:] += own
+        elif ranks:
+            found.append(Blame(_rule(run, callpath, ranks), [callpath], ranks, own))
+        rests[callpath] = rest
+    found += stages.values()
+    if in_stages and rests:
+        order = sorted(rests, key=lambda one: -float(rests[one].sum()))
+        rest = np.sum(list(rests.values()), axis=0)
+        if rest.sum() >= least:
+            found.append(Blame("pipeline_bubble", order, [], rest))
+    else:
+        found += [Blame("changing", [one], [], rest) for one, rest in rests.items() if rest.sum() >= least]
+    return found
 
 
-def _found(
-    run: Run, sentence: Words, place: tuple[int, list[int]], costs: npt.NDArray[np.float64], of_all: tuple[float, int]
-) -> Finding:
-    """Return a finding; `of_all` are the time of all devices, and the number of steps."""
-    total, steps = of_all
-    callpath, ranks = place
-    waiting = float(costs.sum())
+def _rule(run: Run, callpath: int, ranks: list[int]) -> str:
+    """Return which rule explains what ranks cause in a call path."""
+    if LOADS.search("/".join(run.result.tree.path(callpath))):
+        return "straggler_loading"
+    if callpath not in run.kernels:
+        return "straggler_host"
+    own, other = of_both(calls(run, callpath), ranks)
+    return "uneven_work" if own > _SLOWER * other else "straggler_kernel"
+
+
+def calls(run: Run, callpath: int) -> npt.NDArray[np.float64]:
+    """Return how often each rank is in a call path, in a step if it has any."""
+    number = sum_at(np.maximum(run.result.places.rank, 0), run.visits(callpath).astype(float), _ranks(run))
+    for rank in run.result.facts.get("traces", {}).get("ranks", []):
+        if rank["steps"] and rank["rank"] < number.size:
+            number[rank["rank"]] /= len(rank["steps"])
+    return number
+
+
+def lines_of(run: Run, *names: str) -> list[dict[str, Any]]:
+    """Return the lines of the account of devices whose rows begin with one of some names."""
+    return [line for line in run.once(_lines) if line["row"].startswith(names)]
+
+
+def _lines(run: Run) -> list[dict[str, Any]]:
+    return list(run.result.tables.device_account.to_pylist())
+
+
+def in_rows(run: Run, *names: str) -> float:
+    """Return the time of devices in rows that begin with one of some names, in the focus."""
+    return float(sum(line["time"] for line in lines_of(run, *names)))
+
+
+def device_time(run: Run) -> float:
+    """Return the time of all devices in the focus."""
+    return in_rows(run, "")
+
+
+def waiting(profile: Profile) -> float:
+    """Return the waiting of devices for each other."""
+    return _total(profile, _OF_MESSAGES + _OF_GROUPS)
+
+
+def finding(run: Run, blame: Blame, sentence: Words, advice: str) -> Finding:
+    """Return a finding about devices that wait."""
+    waiting = blame.waiting
     found = run.finding(
-        NAME,
+        blame.rule,
         sentence,
-        _advice(run, callpath),
+        advice,
         waiting,
-        callpath=callpath,
-        ranks=ranks,
+        callpath=blame.callpaths[0] if blame.ranks or len(blame.callpaths) == 1 else None,
+        ranks=blame.ranks,
+        merged=blame.callpaths if len(blame.callpaths) > 1 and blame.ranks else [],
         base="device",
-        evidence={"by_rank": costs.tolist(), "steps": steps},
+        evidence={"by_rank": blame.costs.tolist(), "callpaths": blame.callpaths},
     )
-    found.share = waiting / total
+    found.share = waiting / device_time(run)
     return found
 
 
@@ -148,9 +222,7 @@ def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
     """
     profile = focused(run.result).profile
     rank = run.result.places.rank
-    rows = run.result.tables.device_account.to_pylist()
-    of_devices = sum(line["time"] for line in rows if line["row"] == "communication.wait")
-    of_kernels = _total(profile, _OF_MESSAGES + _OF_GROUPS)
+    of_devices, of_kernels = in_rows(run, "comm.wait."), waiting(profile)
     shared = min(of_devices / of_kernels, 1.0) if of_kernels else 1.0
     number = int(rank.max(initial=0)) + 1
     found: dict[int, npt.NDArray[np.float64]] = {}
@@ -174,71 +246,98 @@ def _culprits(costs: npt.NDArray[np.float64]) -> list[int]:
     return sorted(order[:enough].tolist())
 
 
-def _steps(run: Run) -> tuple[int, float]:
-    """Return the number of steps, and their mean length; a run without steps is one."""
-    table = known_iterations(run.result)
-    if table is None or not table.num_rows:
-        return 1, run.length
-    return table.num_rows, run.length / table.num_rows
+def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words]) -> Words:
+    """Say whom some ranks make wait, and how long.
 
-
-def _of_few(
-    run: Run,
-    place: tuple[int, npt.NDArray[np.float64]],
-    ranks: list[int],
-    waiting: float,
-    steps: tuple[int, float],
-) -> Words:
-    (callpath, of_ranks), (number, step) = place, steps
-    others = [rank for rank in range(of_ranks.size) if rank not in ranks]
-    own, other = float(of_ranks[ranks].mean()), float(of_ranks[others].mean()) if others else 0.0
+    `what` says what they do, given by how much longer they take than the others, as a difference and as a factor, and
+    how long each of the others waits.
+    """
+    ranks = blame.ranks
+    times = np.sum([_times(run, callpath) for callpath in blame.callpaths], axis=0)
+    own, other = of_both(times, ranks)
+    others = times.size - len(ranks)
     is_one = len(ranks) == 1
     who = f"rank{'s' * (not is_one)} {joined(Words(str(rank)) for rank in ranks).text}"
     verb = "makes" if is_one else "make"
-    which = "GPU" if len(others) == 1 else f"{len(others)} GPUs"
-    recurs = _recurs(run, ranks) if number > 1 else 1
-    each = waiting / max(len(others), 1) / recurs
+    which = "GPU" if others == 1 else f"{others} GPUs"
+    steps = _Steps(run)
+    recurs = steps.with_waits(ranks)
+    each = blame.waiting / max(others, 1) / recurs
     words = FIGURES.say(f"{{who}} {verb} the other {{others}} wait", who=who, others=which).capitalized()
-    if 1 < number == recurs:
-        words += FIGURES.say(" {each} in each of {steps} steps of {step}: ", each=each, steps=number, step=step)
-    elif number > 1:
-        words += FIGURES.say(" {each} in {times} of {steps} steps: ", each=each, times=recurs, steps=number)
+    if 1 < steps.number == recurs:
+        words += FIGURES.say(
+            f" {{each}} in each of {{steps}} {steps.name} of {{step}}: ",
+            each=each,
+            steps=steps.number,
+            step=steps.length,
+        )
+    elif steps.number > 1:
+        words += FIGURES.say(
+            f" {{each}} in {{times}} of {{steps}} {steps.name}: ", each=each, times=recurs, steps=steps.number
+        )
     else:
         words += FIGURES.say(" {each}: ", each=each)
-    longer = (own - other) / recurs
-    words += FIGURES.say("{place} takes", place=_place(run, callpath))
+    return words + what((own - other) / recurs, own / other if other > 0 else 0.0, each)
+
+
+def takes_longer(run: Run, blame: Blame, longer: float, factor: float, each: float) -> Words:
+    """Say that ranks take longer in some call paths."""
+    names = [run.place(callpath) for callpath in blame.callpaths]
+    if len(names) > _NAMED:
+        names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
+    place = joined(Words(name) for name in names).text
+    if blame.rule == "straggler_loading":
+        place = f"its data loader ({place})"
+    words = FIGURES.say(f"{{place}} {'takes' if len(names) == 1 else 'take'}", place=place)
     if 2 * longer < each:
-        words += " longer there at times."
-    elif other > 0 and own >= EQUAL * other:
-        words += FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=own / other)
-    else:
-        words += FIGURES.say(" {longer} longer there.", longer=longer)
-    return words
+        return words + " longer there at times."
+    if factor >= EQUAL:
+        return words + FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=factor)
+    return words + FIGURES.say(" {longer} longer there.", longer=longer)
 
 
-def _recurs(run: Run, ranks: list[int]) -> int:
-    """Return the number of steps in which the devices of others wait for some ranks."""
-    table, waits = known_iterations(run.result), focused(run.result).tables.wait_states
-    waits = waits.filter(pc.is_in(waits["kind"].cast(pa.string()), pa.array(_OF_MESSAGES + _OF_GROUPS)))
-    of_ranks = np.isin(run.result.places.rank[waits["cause_location"].to_numpy()], ranks)
-    begin, waiting = (waits[name].to_numpy()[of_ranks] for name in ("enter", "waiting"))
-    steps = np.sort(table["begin"].to_numpy()) if table is not None else np.zeros(1)
-    step = np.maximum(np.searchsorted(steps, begin, "right") - 1, 0)
-    by_step = np.bincount(step, waiting, minlength=steps.size)
-    return max(1, int(np.count_nonzero(by_step >= _RECURS * by_step.max(initial=0.0)))) if begin.size else steps.size
+class _Steps:
+    """The steps of the focus that most ranks recorded; a run without steps is one."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.name = "steps" if run.result.facts.get("traces", {}).get("steps") else "iterations"
+        self._begins, self.number, self.length = np.zeros(1), 1, run.length
+        table = known_iterations(run.result)
+        if table is None or not table.num_rows:
+            return
+        begin, end, length, ranks = (table[name].to_numpy() for name in ("begin", "end", "duration", "ranks"))
+        first, last = run.losses.account.window
+        inside = np.minimum(end, last) - np.maximum(begin, first)
+        here = (2 * inside >= end - begin) & (2 * ranks > ranks.max())
+        if here.any():
+            self._begins, self.number = np.sort(begin[here]), int(here.sum())
+            self.length = float(length[here].mean())
+
+    def with_waits(self, ranks: list[int]) -> int:
+        """Return the number of steps in which the devices of others wait for some ranks."""
+        if self.number == 1:
+            return 1
+        run = self._run
+        waits = focused(run.result).tables.wait_states
+        waits = waits.filter(pc.is_in(waits["kind"].cast(pa.string()), pa.array(_OF_MESSAGES + _OF_GROUPS)))
+        of_ranks = np.isin(run.result.places.rank[waits["cause_location"].to_numpy()], ranks)
+        begin, waiting = (waits[name].to_numpy()[of_ranks] for name in ("enter", "waiting"))
+        if not begin.size:
+            return self.number
+        step = np.maximum(np.searchsorted(self._begins, begin, "right") - 1, 0)
+        by_step = np.bincount(step, waiting, minlength=self.number)
+        return max(1, int(np.count_nonzero(by_step >= _RECURS * by_step.max(initial=0.0))))
 
 
-def _place(run: Run, callpath: int) -> str:
-    place = run.place(callpath)
-    return f"its data loader ({place})" if _LOADS.search("/".join(run.result.tree.path(callpath))) else place
+def of_both(values: npt.NDArray[np.float64], ranks: list[int]) -> tuple[float, float]:
+    """Return the mean of some ranks, and that of the others."""
+    others = np.delete(values, ranks)
+    return float(values[ranks].mean()), float(others.mean()) if others.size else 0.0
 
 
-def _of_many(run: Run, callpath: int, waiting: float) -> Words:
-    return FIGURES.say(
-        "{place} takes longer on another rank each time; GPUs wait {waiting} for it.",
-        place=run.place(callpath),
-        waiting=waiting,
-    )
+def _ranks(run: Run) -> int:
+    return int(run.result.places.rank.max(initial=0)) + 1
 
 
 def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
@@ -249,32 +348,20 @@ def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
     return sum_at(np.maximum(rank, 0), times, int(rank.max(initial=0)) + 1)
 
 
-def _advice(run: Run, callpath: int) -> str:
-    path = "/".join(run.result.tree.path(callpath))
-    if _LOADS.search(path):
-        return (
-            "Use more workers of the data loader, prefetch, and pin memory; see which part of the data this rank reads."
-        )
-    if callpath in run.kernels:
-        return "Compare the shapes of this kernel; if equal, look at clock, temperature and errors of the device."
-    if _PAUSES.search(path):
-        return "Freeze what lives long (gc.freeze), and collect garbage on all ranks in the same step."
-    return "See what the host does there: pin its CPUs, and look for other processes on its node."
-
-
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
     """Yield making the late ranks as fast as the others, or balancing the call path."""
     ranks = run.result.facts.get("traces", {}).get("ranks", [])
     # Where nothing but devices is recorded, a simulation keeps the steps of the hosts.
-    if finding.callpath is None or any(rank["works"] and rank["unlaunched"] == rank["works"] for rank in ranks):
+    if not found.ranks or any(rank["works"] and rank["unlaunched"] == rank["works"] for rank in ranks):
         return
-    costs = np.zeros(run.result.profile.locations)
-    by_rank = np.asarray(finding.evidence["by_rank"])
     places = run.result.places
-    runs = run.changes.by_location("time", finding.callpath) > 0
-    costs[runs] = by_rank[np.maximum(places.rank, 0)][runs]
-    if (like_others := run.changes.like_others(finding.callpath, costs)) is not None:
-        yield like_others
-    if (balance := run.changes.balance(finding.callpath)) is not None:
-        yield balance
-    yield run.changes.faster(finding.callpath, 0.0)
+    by_rank = np.asarray(found.evidence["by_rank"])
+    for callpath in found.evidence["callpaths"]:
+        costs = np.zeros(run.result.profile.locations)
+        runs = run.changes.by_location("time", callpath) > 0
+        costs[runs] = by_rank[np.maximum(places.rank, 0)][runs]
+        if (like_others := run.changes.like_others(callpath, costs)) is not None:
+            yield like_others
+        if (balance := run.changes.balance(callpath)) is not None:
+            yield balance
+        yield run.changes.faster(callpath, 0.0)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from whywait.analysis.findings.compile_once import LEAST as COMPILES
 from whywait.analysis.findings.copies import is_copy
+from whywait.analysis.findings.device_blame import device_time, in_rows
+from whywait.analysis.findings.host_bound import idle as idle_for_hosts
 from whywait.analysis.findings.small_kernels import small
 from whywait.analysis.findings.words import Figures, Words, devices, seconds
 
@@ -31,7 +34,9 @@ FIGURES = Figures(
 )
 
 _LEAST, _LEAST_CALLS = 0.1, 0.05
-_ROWS = frozenset({"idle.computes", "idle.waits", "latency"})
+_ROWS = frozenset({"starved.host", "starved.loading", "starved.gc", "starved.compile", "starved.comm", "latency"})
+# Calls of one call path that keep devices idle.
+_CALLS = frozenset({"starved.call", "starved.alloc", "starved.sync"})
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -39,8 +44,8 @@ def detect(run: Run) -> Iterator[Finding]:
     lines = run.result.tables.device_account.to_pylist()
     total = sum(line["time"] for line in lines)
     yield from _calls(run, lines, total)
-    # Of small kernels, the latency has another reason.
-    rows = _ROWS if small(run) is None else _ROWS - {"latency"}
+    # What bounds the run as a whole is another finding, and of small kernels, the latency has another reason.
+    rows = _ROWS - ({"latency"} if small(run) is not None else frozenset()) - _found(run)
     idle = [line for line in lines if line["row"] in rows]
     loss = sum(line["time"] for line in idle)
     if not total or loss < _LEAST * total:
@@ -70,11 +75,17 @@ def detect(run: Run) -> Iterator[Finding]:
     yield finding
 
 
+def _found(run: Run) -> frozenset[str]:
+    """Return the rows that other rules name."""
+    found = {"starved.compile"} if in_rows(run, "starved.compile") > COMPILES * device_time(run) else set()
+    return frozenset(found | {"starved.host", "latency"} if idle_for_hosts(run) is not None else found)
+
+
 def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Finding]:
     """Yield device calls that keep devices waiting."""
     times = Counter[int]()
     for line in lines:
-        if line["row"] == "idle.device_call" and line["callpath"] is not None and not is_copy(run, line):
+        if line["row"] in _CALLS and line["callpath"] is not None and not is_copy(run, line):
             times[line["callpath"]] += line["time"]
     which, are = devices({line["device"] for line in lines})
     for callpath, loss in sorted(times.items(), key=lambda one: (-one[1], one[0])):
@@ -92,7 +103,7 @@ def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Find
             loss,
             callpath=callpath,
             base="device",
-            evidence={"idle.device_call": loss},
+            evidence={"calls": loss},
         )
         finding.share = loss / total
         yield finding

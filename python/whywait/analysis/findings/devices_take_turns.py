@@ -34,7 +34,7 @@ def detect(run: Run) -> Iterator[Finding]:
     total = sum(line["time"] for line in lines)
     idle: dict[str, float] = {}
     for line in lines:
-        if line["row"] == "idle.other_device":
+        if line["row"] == "starved.other_device":
             idle[line["device"]] = idle.get(line["device"], 0.0) + line["time"]
     loss = sum(idle.values())
     if not total or loss < _LEAST * total:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyarrow.compute as pc
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _COPY = re.compile("copy|memset|transfer", re.IGNORECASE)
+_T = TypeVar("_T")
+
 #: A call path is evenly loaded if the mean of its times is at least this share of the longest.
 BALANCED = 0.9
 #: Its differences are steady if they explain this share of the waiting for it.
@@ -119,6 +121,8 @@ class Finding:
         What other rules add to it: a sentence by the name of each.
     values
         The figures and names in the sentence, the advice and the remarks.
+    is_remainder
+        Whether it is what other findings leave, so that they come first.
     """
 
     rule: str
@@ -136,6 +140,7 @@ class Finding:
     unpriced: str | None = None
     remarks: dict[str, str] = field(default_factory=dict)
     values: list[Value] = field(default_factory=list)
+    is_remainder: bool = False
 
     def remark(self, rule: str, words: Words) -> None:
         """Add what another rule says."""
@@ -219,6 +224,7 @@ class Run:
 
     def __init__(self, result: ResultData) -> None:
         self.result = result
+        self._known: dict[Callable[[Run], Any], Any] = {}
         self.shared: list[dict[str, Any]] | None = None
         self.losses = Losses(result)
         self.rest: dict[tuple[int, str], Bearer] = dict(self.losses.bearers)
@@ -229,6 +235,12 @@ class Run:
             own[name].to_numpy() for name in ("callpath", "location", "time")
         )
         self._row = own["row"].cast("string").to_numpy(zero_copy_only=False)
+
+    def once(self, of: Callable[[Run], _T]) -> _T:
+        """Return what a function says about the run; it is asked once."""
+        if of not in self._known:
+            self._known[of] = of(self)
+        return cast("_T", self._known[of])
 
     def own(self) -> list[Bearer]:
         """Return the bearers among the program's own code that no rule has explained, the largest first."""
@@ -361,13 +373,16 @@ class Run:
 
     @cached_property
     def kernels(self) -> list[int]:
-        """The call paths of kernels: what streams of devices run, but for copies."""
+        """The call paths of kernels that compute: what streams of devices run, but for copies and communication."""
         kinds = self.result.locations["type"].to_numpy(zero_copy_only=False)
         key, value = self.result.profile.cells("time")
         position, location = np.divmod(key, max(self.result.profile.locations, 1))
         on_streams = (kinds[location] == "ACCELERATOR_STREAM") & (value > 0)
         found = np.unique(self.result.profile.tree.preorder[position[on_streams]]).tolist()
-        return [number for number in found if not _COPY.search(self.region(number).name)]
+        regions = {number: self.region(number) for number in found}
+        return [
+            number for number, region in regions.items() if region.paradigm != "ccl" and not _COPY.search(region.name)
+        ]
 
     def computation(self, inside: npt.NDArray[np.bool_]) -> float:
         """Return the computation in some call paths, in the focus."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from whywait.analysis.findings.host_bound import idle
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 NAME = "small_kernels"
 TITLE = "Small kernels"
 DOCUMENT = """\
-Kernels take less than five times as long on average as launching one: devices wait for launches. Give each kernel more
-work, merge kernels, or launch them as a graph. The loss is the launch latency, in time of devices.
+Kernels take less than five times as long on average as launching one: devices wait for launches. Give each kernel
+more work, merge kernels, or launch them as a graph. Where hosts bound the run as a whole, that is the finding. The
+loss is the launch latency, in time of devices.
 """
 FIGURES = Figures(
     kernels=("count", "the kernels, in the whole run"),
@@ -29,7 +31,7 @@ _TIMES = 5
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the latency of launches."""
-    if (found := small(run)) is None:
+    if (found := small(run)) is None or idle(run) is not None:
         return
     number, length, latency, loss, total = found
     finding = run.finding(

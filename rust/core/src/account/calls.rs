@@ -28,14 +28,14 @@ impl Partners {
         Self { nodes, comms }
     }
 
-    fn is_remote(&self, a: ProcessId, b: ProcessId) -> bool {
+    pub(super) fn is_remote(&self, a: ProcessId, b: ProcessId) -> bool {
         match (self.nodes.get(a.index()), self.nodes.get(b.index())) {
             (Some(a), Some(b)) => a != b,
             _ => !self.nodes.is_empty(),
         }
     }
 
-    fn comm(&self, comm: CommId) -> (u8, bool) {
+    pub(super) fn comm(&self, comm: CommId) -> (u8, bool) {
         self.comms.get(comm.index()).copied().unwrap_or((0, !self.nodes.is_empty()))
     }
 }

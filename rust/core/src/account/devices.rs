@@ -2,20 +2,28 @@
 //!
 //! ```text
 //!  host     [ own code ][ launch ][ own code      ][ memset         ][ own code
-//!  device              latency [ kernel ] idle.computes  idle.device_call
+//!  device              latency [ kernel ] starved.host  starved.call
 //! ```
 //!
-//! A device is idle for the first reason in [`DeviceRow`] that any of the threads that launch its kernels gives.
+//! A device is idle for the first reason in [`DeviceRow`] that any of the threads that launch its kernels gives. What the own
+//! code of such a thread does is told by the innermost name of its call path that says so ([`Reasons`]).
+//!
+//! Of a kernel that communicates, what follows its wait is transfer, as far as such a transfer needs it: the fastest 5% with this
+//! kernel, as for calls ([`super::floors`]). The rest is excess; if ranks of the operation are not in the trace, it may as well be
+//! a wait for them: unseen.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::activities::Activity;
 use super::busy::BusyWaits;
-use super::rows::{Row, labelled};
+use super::device_rows::DeviceRow;
+use super::rows::Row;
+use super::starved::Reasons;
 use super::sweep::CallPaths;
+use super::transfers::Transfers;
 use crate::Result;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
@@ -24,39 +32,6 @@ use crate::trace::Trace;
 use crate::waits::WaitState;
 use crate::waits::device::{DevicePart, Devices, Kernel};
 use crate::waits::interval::{self, overlap, union};
-
-labelled! {
-    /// What a moment of a device is.
-    DeviceRow;
-    /// A kernel runs that does not communicate.
-    Kernel = "busy.kernel", "Kernels";
-    /// Only kernels run that communicate, and one of them waits for other devices.
-    CommunicationWait = "communication.wait", "Waits for other devices";
-    /// Only kernels run that communicate, and none of them waits.
-    Transfer = "communication.transfer", "Transfers between devices";
-    /// Only kernels run that communicate, and with whom is not known.
-    Unmatched = "communication.unmatched", "Communication, unmatched";
-    /// A copy runs, and no kernel.
-    Copy = "busy.copy", "Copies";
-    /// A kernel was launched but does not run yet, and nothing else does.
-    Latency = "latency", "Launch latency";
-    /// Idle while a host that launches its kernels computes.
-    Computes = "idle.computes", "Idle, host computes";
-    /// Idle while such a host is in a wait state.
-    Waits = "idle.waits", "Idle, host waits";
-    /// Idle while such a host is in a library without waiting.
-    Library = "idle.library", "Idle, host in a library";
-    /// Idle while such a host is in a call that concerns devices: allocation, memset, a copy, the end of a synchronization.
-    DeviceCall = "idle.device_call", "Idle, host in a device call";
-    /// Idle while such a host waits for another device.
-    OtherDevice = "idle.other_device", "Idle, other device runs";
-    /// Idle before the first launch, outside of all regions of such hosts.
-    BeforeFirst = "idle.before_first", "Idle, before the first launch";
-    /// Idle after the last launch, outside of all regions of such hosts.
-    AfterLast = "idle.after_last", "Idle, after the last launch";
-    /// Idle, and the trace does not say what such hosts do.
-    Unknown = "idle.unknown", "Idle, unknown";
-}
 
 /// Ticks of a row of a device, in a call path of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -93,7 +68,13 @@ pub(super) fn find(
         return Ok(Vec::new());
     }
     let any_busy = busy.any(&trace.exchange)?;
-    let parts = devices.iter().flat_map(|devices| &devices.parts).map(|part| (part.kernel, part)).collect();
+    let parts: FxHashMap<_, &DevicePart> =
+        devices.iter().flat_map(|devices| &devices.parts).map(|part| (part.kernel, part)).collect();
+    let kernels = devices.iter().flat_map(|devices| &devices.kernels);
+    let of_parts =
+        kernels.filter_map(|kernel| Some((kernel, *parts.get(&(kernel.run.location, kernel.run.instance))?)));
+    let transfers = Transfers::find(trace, &of_parts.collect::<Vec<_>>())?;
+    let reasons = Reasons::new(trace, callpaths);
     let mut of_devices: FxHashMap<u32, Vec<&Kernel>> = FxHashMap::default();
     for kernel in devices.iter().flat_map(|devices| &devices.kernels) {
         of_devices.entry(kernel.device).or_default().push(kernel);
@@ -105,6 +86,8 @@ pub(super) fn find(
             trace,
             waits,
             callpaths,
+            reasons: &reasons,
+            transfers: &transfers,
             number,
             kernels,
             parts: &parts,
@@ -149,6 +132,8 @@ struct Device<'a> {
     trace: &'a Trace,
     waits: &'a PerShard<WaitState>,
     callpaths: &'a CallPaths,
+    reasons: &'a Reasons,
+    transfers: &'a Transfers<'a>,
     number: u32,
     kernels: &'a [&'a Kernel],
     /// The parts of kernels in the communication of devices.
@@ -161,32 +146,43 @@ struct Device<'a> {
 
 impl Device<'_> {
     fn account(mut self, focus: &Range<i64>) -> Vec<DeviceCell> {
-        let mut of_rows: [(DeviceRow, Vec<Range<i64>>); 5] = [
-            DeviceRow::Kernel,
-            DeviceRow::CommunicationWait,
-            DeviceRow::Transfer,
-            DeviceRow::Unmatched,
-            DeviceRow::Copy,
-        ]
-        .map(|row| (row, Vec::new()));
+        let [mut kernels, mut transfers, mut copies] = <[Vec<Range<i64>>; 3]>::default();
+        let [mut excess, mut unmatched, mut unseen] = <[Vec<Range<i64>>; 3]>::default();
+        let mut waits: Vec<(Range<i64>, DeviceRow)> = Vec::new();
         for kernel in self.kernels {
             let Range { start, end } = kernel.run.enter..kernel.run.leave;
             let part = self.parts.get(&(kernel.run.location, kernel.run.instance));
-            let [kernels, waits, transfers, unmatched, copies] = &mut of_rows;
             match part {
-                _ if kernel.copy.is_some() => copies.1.push(start..end),
-                _ if !kernel.communicates => kernels.1.push(start..end),
-                None => unmatched.1.push(start..end),
+                _ if kernel.copy.is_some() => copies.push(start..end),
+                _ if !kernel.communicates => kernels.push(start..end),
+                None => unmatched.push(start..end),
                 Some(part) => {
                     let begun = (start + part.waiting).min(end);
-                    waits.1.push(start..begun);
-                    transfers.1.push(begun..end);
+                    let (needed, row) = self.transfers.divide(kernel, part);
+                    waits.push((start..begun, DeviceRow::of_wait(part.kind)));
+                    transfers.push(begun..begun + needed);
+                    let rest = if row == DeviceRow::Unseen { &mut unseen } else { &mut excess };
+                    rest.push(begun + needed..end);
                 }
             }
         }
-        // A moment belongs to the first row that applies.
+        // A moment belongs to the first row that applies; of several waits, to that of the kernel that began first.
+        waits.sort_unstable_by_key(|(span, row)| (span.start, span.end, *row));
+        let mut of_waits: BTreeMap<DeviceRow, Vec<Range<i64>>> = BTreeMap::new();
+        let mut until = i64::MIN;
+        for (span, row) in waits.into_iter().filter(|(span, _)| span.start < span.end) {
+            of_waits.entry(row).or_default().push(span.start.max(until).min(span.end)..span.end);
+            until = until.max(span.end);
+        }
+        let rows = std::iter::once((DeviceRow::Kernel, kernels)).chain(of_waits).chain([
+            (DeviceRow::Transfer, transfers),
+            (DeviceRow::Excess, excess),
+            (DeviceRow::Unmatched, unmatched),
+            (DeviceRow::Unseen, unseen),
+            (DeviceRow::Copy, copies),
+        ]);
         let mut earlier: Vec<Range<i64>> = Vec::new();
-        for (row, spans) in of_rows {
+        for (row, spans) in rows {
             let before = length(&earlier, focus);
             earlier = union(earlier.into_iter().chain(spans).collect());
             self.add(row, CallPathId::NONE, length(&earlier, focus) - before);
@@ -298,18 +294,13 @@ impl Device<'_> {
         (waits, next): (&[(Range<i64>, bool)], &mut usize),
         reasons: &mut Vec<Reason>,
     ) {
-        let activity = self.callpaths.activities[callpath];
-        let row = match activity {
-            Activity::Own | Activity::Unknown | Activity::Measurement => DeviceRow::Computes,
-            Activity::Device => DeviceRow::DeviceCall,
-            _ => DeviceRow::Library,
-        };
+        let row = self.reasons.of(callpath);
         let mut add = |row, span: Range<i64>| {
             if span.start < span.end {
                 reasons.push(Reason { begin: span.start, end: span.end, row, callpath });
             }
         };
-        if !activity.has_calls() {
+        if !self.callpaths.activities[callpath].has_calls() {
             return add(row, stretch);
         }
         while waits.get(*next).is_some_and(|(wait, _)| wait.end <= stretch.start) {
@@ -325,11 +316,11 @@ impl Device<'_> {
                 let mut from = span.start;
                 for busy in self.any_busy[first..].iter().take_while(|busy| busy.start < span.end) {
                     let (begin, end) = (busy.start.max(from), busy.end.min(span.end));
-                    add(DeviceRow::DeviceCall, from..begin);
+                    add(row, from..begin);
                     add(DeviceRow::OtherDevice, begin..end);
                     from = end;
                 }
-                add(DeviceRow::DeviceCall, from..span.end);
+                add(row, from..span.end);
             } else {
                 add(DeviceRow::Waits, span);
             }
@@ -374,15 +365,14 @@ mod tests {
     #[test]
     fn of_several_hosts_the_first_reason_counts() {
         let reason = |begin, end, row| Reason { begin, end, row, callpath: CallPathId::new(0) };
-        let both =
-            vec![reason(0, 4, DeviceRow::Waits), reason(6, 8, DeviceRow::Waits), reason(2, 7, DeviceRow::Computes)];
+        let both = vec![reason(0, 4, DeviceRow::Waits), reason(6, 8, DeviceRow::Waits), reason(2, 7, DeviceRow::Host)];
         let found: Vec<_> =
             first_of_each_moment(both).iter().map(|reason| (reason.begin, reason.end, reason.row)).collect();
         let expected = [
             (0, 2, DeviceRow::Waits),
-            (2, 4, DeviceRow::Computes),
-            (4, 6, DeviceRow::Computes),
-            (6, 7, DeviceRow::Computes),
+            (2, 4, DeviceRow::Host),
+            (4, 6, DeviceRow::Host),
+            (6, 7, DeviceRow::Host),
             (7, 8, DeviceRow::Waits),
         ];
         assert_eq!(found, expected);

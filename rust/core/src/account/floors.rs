@@ -182,7 +182,7 @@ const FEW: u64 = 5;
 const KINDS: usize = 10_000;
 
 /// The floors of all kinds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Floors {
     /// Sorted by kind.
     pub all: Vec<Floor>,

@@ -27,6 +27,7 @@ mod activities;
 mod busy;
 mod calls;
 mod cores;
+mod device_rows;
 mod devices;
 mod floors;
 mod idle;
@@ -34,7 +35,9 @@ mod nodes;
 mod reasons;
 mod rows;
 mod sharing;
+mod starved;
 mod sweep;
+mod transfers;
 
 use std::ops::Range;
 
@@ -63,7 +66,8 @@ use sweep::{CallPaths, CutRest, Found, Place, Rest, Sweep, Undecided};
 
 pub(crate) use cores::find as of_nodes;
 pub use cores::{FewCores, Together};
-pub use devices::{DeviceCell, DeviceRow};
+pub use device_rows::DeviceRow;
+pub use devices::DeviceCell;
 pub use floors::{Basis, Floor, Kind};
 pub use reasons::{Combinable, Convoy, Crowded, HeldUp, NeedlessBarriers, Reasons, Repeated, SlowPlace, Unprogressed};
 pub use rows::{Group, Row};

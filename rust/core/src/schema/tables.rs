@@ -158,7 +158,7 @@ tables! {
     }
     "device_account" stored ["device_account"] "a part of the time of a device in the focus: each moment of it belongs to one row; only with devices" {
         "device" Text: "the device, by the name of its first stream",
-        "row" Name: "what it does, or why it is idle, such as `busy.kernel` or `idle.computes`",
+        "row" Name: "what it does, or why it is idle, such as `busy.kernel` or `starved.host`",
         "callpath" Path joined: "what the host is in meanwhile, by names; null if that does not matter or is not known",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
         "time" Double "s": "the time",
@@ -237,6 +237,7 @@ tables! {
         "enter" Double "s": "Enter of the call",
         "leave" Double "s": "Leave of the call",
         "waiting" Double "s": "the waiting time",
+        "hidden" Double "s": "for kernels that communicate: what they waited besides, while their device computed; null for others",
         "cause_callpath" Path joined: "the call that was waited for, by names; all columns of the cause are null if it is unknown",
         "cause_callpath_id" UInt32: "the same as a row of `callpaths`",
         "cause_location" UInt32: "the location that was waited for, a row of `locations`",

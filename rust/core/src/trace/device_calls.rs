@@ -25,7 +25,7 @@ pub enum DeviceCall {
 
 impl DeviceCall {
     /// The role of a call, by its name in CUDA, HIP, `OpenCL` and `OpenACC`, or by that of an OpenMP construct.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         if name.starts_with("!$omp") {
             return name.starts_with("!$omp target submit").then_some(Self::Launch);
         }

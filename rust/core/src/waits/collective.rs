@@ -209,6 +209,8 @@ impl Found {
                 exposed: 0,
                 cause: (cause.location, cause.instance),
                 tie: ties.then(|| member.operation_id()),
+                comm: member.operation_id().0,
+                bytes: member.sent.max(member.received),
             });
         }
     }

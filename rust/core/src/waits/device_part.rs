@@ -20,16 +20,21 @@ pub(crate) struct DevicePart {
     pub cause: (LocationId, InstanceId),
     /// Communicator and number of the operation, if each of its members needs all others.
     pub tie: Option<(CommId, u32)>,
+    /// The communicator; none for a message.
+    pub comm: CommId,
+    /// What it sends or receives, whichever is more, bytes.
+    pub bytes: u64,
 }
 
 impl DevicePart {
-    /// The part in a message; `None` if it waits for nobody.
+    /// The part in a message.
     pub(crate) fn of_message(
         kind: Metric,
         kernel: (LocationId, InstanceId),
         waiting: i64,
         cause: (LocationId, InstanceId),
-    ) -> Option<Self> {
-        (waiting > 0).then_some(Self { kind, kernel, waiting, exposed: 0, cause, tie: None })
+        bytes: u64,
+    ) -> Self {
+        Self { kind, kernel, waiting: waiting.max(0), exposed: 0, cause, tie: None, comm: CommId::NONE, bytes }
     }
 }

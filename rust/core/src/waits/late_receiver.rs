@@ -49,13 +49,15 @@ pub fn detect(
     for late in possible {
         let complete = shard.sends.rows[late.row as usize].complete;
         match trace.regions.class(trace.tree.region(shard.callpath(complete))) {
-            RegionClass::BlockingSend => counting.push(late),
             RegionClass::DeviceMessage => {
                 let kernel = (shard.location_of(&shard.sends, late.row), complete);
                 let cause = (late.location, late.instance);
-                let part = DevicePart::of_message(Metric::CclLateReceiver, kernel, late.waiting, cause);
-                findings.device_parts.extend(part);
+                let bytes = shard.sends.rows[late.row as usize].bytes;
+                let part = DevicePart::of_message(Metric::CclLateReceiver, kernel, late.waiting, cause, bytes);
+                findings.device_parts.push(part);
             }
+            _ if late.waiting == 0 => {}
+            RegionClass::BlockingSend => counting.push(late),
             RegionClass::Wait if !is_candidate(complete) => counting.push(late),
             RegionClass::WaitMany if !is_candidate(complete) => {
                 let position = *latest.entry(complete).or_insert(counting.len());

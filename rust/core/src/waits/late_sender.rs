@@ -179,8 +179,8 @@ impl Detector<'_> {
         let waiting = send.enter.min(self.shard.leave(receive.instance)) - enter;
         if class == RegionClass::DeviceMessage {
             let (kernel, cause) = ((self.location, receive.instance), (send.location, send.instance));
-            let part = DevicePart::of_message(Metric::CclLateSender, kernel, waiting, cause);
-            self.detected.findings.device_parts.extend(part);
+            let part = DevicePart::of_message(Metric::CclLateSender, kernel, waiting, cause, bytes);
+            self.detected.findings.device_parts.push(part);
             return None;
         }
         (waiting > 0).then_some(Instance {
@@ -208,11 +208,13 @@ impl Detector<'_> {
     /// Tells the sender how long its call lasted before the receive was posted ([`super::late_receiver`]).
     fn notify_sender(&mut self, receive: &Received, send: &SendInfo) {
         let posted = self.shard.enter(receive.request);
-        if posted > send.complete_enter && posted < send.complete_leave {
+        let is_late = posted > send.complete_enter && posted < send.complete_leave;
+        // Devices also say that somebody received what they sent.
+        if is_late || self.class(receive.instance) == RegionClass::DeviceMessage {
             self.detected.late_receivers.push(LateReceiver {
                 shard: self.trace.shard_of[send.location],
                 row: send.row,
-                waiting: posted - send.complete_enter,
+                waiting: if is_late { posted - send.complete_enter } else { 0 },
                 location: self.shard.owner(self.location, receive.request),
                 instance: receive.request,
             });

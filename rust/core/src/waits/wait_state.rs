@@ -63,7 +63,8 @@ impl WaitState {
     }
 
     /// Whether a device waits for another one.
-    pub(crate) fn is_of_devices(&self) -> bool {
+    #[must_use]
+    pub fn is_of_devices(&self) -> bool {
         Pattern::of(self.kind).is_some_and(Pattern::is_of_devices)
     }
 

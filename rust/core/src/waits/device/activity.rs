@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bitcode::{Decode, Encode};
 
-use crate::ids::{LocationId, ProcessId};
+use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::launches::{MemoryCopy, Span};
 use crate::trace::Trace;
 use crate::waits::device_part::DevicePart;
@@ -94,6 +94,13 @@ pub struct Devices {
 }
 
 impl Devices {
+    /// How long a kernel waited for other devices, exposed or not, ticks; `None` if it has no part in an operation.
+    #[must_use]
+    pub fn whole_wait(&self, kernel: (LocationId, InstanceId)) -> Option<i64> {
+        let at = self.parts.partition_point(|part| part.kernel < kernel);
+        self.parts.get(at).filter(|part| part.kernel == kernel).map(|part| part.waiting)
+    }
+
     /// The processes of which nothing but devices is recorded: these communicate, and nothing was launched.
     pub(crate) fn alone(&self, trace: &Trace) -> BTreeSet<ProcessId> {
         if !self.kernels.iter().any(|kernel| kernel.communicates) {

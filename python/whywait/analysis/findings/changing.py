@@ -1,0 +1,34 @@
+"""Devices wait for another rank each time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.device_blame import OF_MANY as FIGURES
+from whywait.analysis.findings.device_blame import blames, finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "changing"
+TITLE = "Another rank each time"
+DOCUMENT = """\
+A call path makes devices wait for at least a percent of their time, and no few ranks bear most of that: now one
+rank is late, now another. Garbage collection, allocation, other processes or the network disturb ranks at random;
+or each has the most work once.
+"""
+_KERNEL = "Compare its shapes from step to step, and look for other processes on the nodes."
+_HOST = "Look for garbage collection and allocation there, and for other processes on the nodes."
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield the call paths in which no few ranks are late."""
+    for blame in blames(run, NAME):
+        words = FIGURES.say(
+            "{place} takes longer on another rank each time; GPUs wait {waiting} for it.",
+            place=run.place(blame.callpaths[0]),
+            waiting=blame.waiting,
+        )
+        yield finding(run, blame, words, _KERNEL if blame.callpaths[0] in run.kernels else _HOST)

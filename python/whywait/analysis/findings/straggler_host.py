@@ -1,0 +1,35 @@
+"""A rank's host makes the devices of others wait."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.device_blame import FIGURES, blames, changes, finding, sentence, takes_longer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "straggler_host"
+TITLE = "Slow host"
+DOCUMENT = """\
+The host of one rank, or a few, is late, and not its kernels: other devices wait at least a percent of their time
+for what it does. A garbage collection on one rank delays all. Otherwise pin CPUs, and look for other processes on
+that node.
+"""
+_ADVICE = "See what the host does there: pin its CPUs, and look for other processes on its node."
+_COLLECTS = "Freeze what lives long (gc.freeze), and collect garbage on all ranks in the same step."
+_PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
+
+__all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what it finds, the most waiting first."""
+    for blame in blames(run, NAME):
+        words = sentence(run, blame, partial(takes_longer, run, blame))
+        is_pause = _PAUSES.search("/".join(run.result.tree.path(blame.callpaths[0])))
+        yield finding(run, blame, words, _COLLECTS if is_pause else _ADVICE)

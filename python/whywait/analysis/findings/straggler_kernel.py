@@ -1,0 +1,31 @@
+"""A rank's kernel takes longer than the same kernel elsewhere."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.device_blame import FIGURES, blames, changes, finding, sentence, takes_longer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.finding import Finding, Run
+
+NAME = "straggler_kernel"
+TITLE = "Slow kernel"
+DOCUMENT = """\
+A kernel takes longer on one rank, or a few, than on the others, which run it as often, and devices wait at least a
+percent of their time for it. Shapes are not compared: if they are equal, look at clocks, temperature and errors of
+the device, or try another node; if not, the work is uneven.
+"""
+_ADVICE = "Compare the shapes of this kernel; if equal, look at clock, temperature and errors of the device."
+
+__all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what it finds, the most waiting first."""
+    for blame in blames(run, NAME):
+        words = sentence(run, blame, partial(takes_longer, run, blame))
+        yield finding(run, blame, words, _ADVICE)

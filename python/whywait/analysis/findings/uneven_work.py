@@ -1,0 +1,44 @@
+"""A rank runs a kernel more often than others."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from whywait.analysis.findings.device_blame import FIGURES as SHARED
+from whywait.analysis.findings.device_blame import blames, calls, changes, finding, of_both, sentence
+from whywait.analysis.findings.words import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from whywait.analysis.findings.device_blame import Blame
+    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.words import Words
+
+NAME = "uneven_work"
+TITLE = "Uneven work"
+DOCUMENT = """\
+One rank, or a few, run a kernel at least 10% more often than the others, and devices wait at least a percent of
+their time for that: batches, experts, sequences or layers are distributed unevenly. Balance them.
+"""
+FIGURES = Figures(
+    SHARED, oftener=("share", "by how much more often `who` run the kernel in a step than the mean of the other ranks")
+)
+_ADVICE = "Balance what the ranks get: batches, experts, lengths of sequences, or layers."
+
+__all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
+
+
+def detect(run: Run) -> Iterator[Finding]:
+    """Yield what it finds, the most waiting first."""
+    for blame in blames(run, NAME):
+        yield finding(run, blame, sentence(run, blame, partial(_oftener, run, blame)), _ADVICE)
+
+
+def _oftener(run: Run, blame: Blame, *_: float) -> Words:
+    callpath = blame.callpaths[0]
+    own, other = of_both(calls(run, callpath), blame.ranks)
+    if other <= 0:
+        return FIGURES.say("{place} runs only there.", place=run.place(callpath))
+    return FIGURES.say("{place} runs {oftener} more often there.", place=run.place(callpath), oftener=own / other - 1)

@@ -1,0 +1,171 @@
+"""Traces of PyTorch's profiler from simulated programs: other numbers, ranks and losses than those of the cases."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import whywait
+from whywait.analysis.findings import findings
+
+from tests.results import SHARED, UNRECORDED
+
+MAKER = SHARED / "kineto" / "make.py"
+if not MAKER.is_file():
+    pytest.skip(UNRECORDED, allow_module_level=True)
+SPEC = importlib.util.spec_from_file_location("kineto_programs", MAKER)
+make = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(make)
+
+MS = make.MS
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def program(ranks, count, body, *, has_steps=True, groups=None):
+    """Return the simulated program of some ranks, whose steps `body` gives."""
+    steps = make.steps(count, body)
+    programs = [steps(rank) for rank in range(ranks)]
+    if not has_steps:
+        programs = [
+            [what for what in each if what[0] not in {"begin", "end"} or what[1:2] == (LOADER,)] for each in programs
+        ]
+    return make.Simulation(programs, groups or {"world": list(range(ranks))})
+
+
+def loading(late, longer, transfer=2):
+    """Return the body of a step in which one rank loads data for longer."""
+
+    def body(rank, _):
+        return [
+            ("host", "aten::stack", (5 + (longer if rank == late else 0)) * MS),
+            ("kernel", "gemm_forward", 10 * MS),
+            ("coll", "all_reduce", "world", transfer * MS),
+            ("kernel", "adam_step", 3 * MS),
+            ("sync", 7),
+        ]
+
+    return body
+
+
+def found_in(simulation, directory, **how):
+    simulation.write(directory, **how)
+    result = whywait.analyze(directory)
+    return result, {one.rule: one for one in reversed(list(findings(result)))}
+
+
+@pytest.mark.parametrize(("ranks", "late", "longer", "count"), [(2, 0, 7, 4), (8, 5, 40, 2), (3, 2, 11, 1)])
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_waits_do_not_depend_on_the_number_of_ranks(ranks, late, longer, count, has_steps, tmp_path):
+    simulation = program(ranks, count, loading(late, longer), has_steps=has_steps)
+    result, found = found_in(simulation, tmp_path)
+    waits = defaultdict(list)
+    for wait in result.wait_states().to_pylist():
+        if wait["kind"].startswith("ccl_"):
+            waits[wait["rank"]].append(round(wait["waiting"] * 1e9))
+    expected = defaultdict(list)
+    for _, _, _, rank, waiting, *_ in simulation.waits():
+        if waiting:
+            expected[rank].append(waiting)
+    assert waits == expected
+    first = found["straggler_host"]
+    assert first.ranks == [late]
+    assert first.loss == pytest.approx(count * (ranks - 1) * longer / 1000, rel=1e-3)
+    if count > 1 and has_steps:
+        assert f"{longer:.1f}" in first.sentence
+        assert f"in each of {count} steps" in first.sentence
+
+
+def test_a_kernel_that_runs_oftener_is_uneven_work(tmp_path):
+    def body(rank, _):
+        experts = [("kernel", "expert_gemm", 4 * MS)] * (3 if rank == 1 else 2)
+        return [*experts, ("coll", "all_reduce", "world", 1 * MS), ("sync", 7)]
+
+    _, found = found_in(program(4, 3, body), tmp_path)
+    assert found["uneven_work"].ranks == [1]
+    assert "runs 50% more often there" in found["uneven_work"].sentence
+    assert "straggler_kernel" not in found
+
+
+def test_transfers_that_nothing_hides_are_named(tmp_path):
+    def body(_, __):
+        return [("kernel", "gemm_forward", 5 * MS), ("coll", "all_reduce", "world", 4 * MS), ("sync", 7)]
+
+    result, found = found_in(program(4, 6, body), tmp_path)
+    assert found["exposed_transfer"].loss == pytest.approx(4 * 6 * 4e-3)
+    assert "slow_network" not in found
+    assert rows(result)["comm.transfer"] == pytest.approx(4 * 6 * 4e-3)
+
+
+def test_slow_transfers_between_nodes_are_named(tmp_path):
+    def body(_, step):
+        transfer = (5 if step % 4 == 0 else 1) * MS
+        return [("kernel", "gemm_forward", 5 * MS), ("coll", "all_reduce", "world", transfer), ("sync", 7)]
+
+    result, found = found_in(program(4, 12, body), tmp_path, nodes=2)
+    # A quarter of the operations takes 4 ms longer than the others.
+    assert found["slow_network"].loss == pytest.approx(4 * 3 * 4e-3, rel=0.05)
+    assert "of 1 group across 2 nodes take" in found["slow_network"].sentence
+    assert rows(result)["comm.excess"] == pytest.approx(found["slow_network"].loss)
+
+
+def test_compilation_is_told_from_other_work_of_hosts(tmp_path):
+    def body(_, step):
+        compiles = [("host", "_compile.compile_inner (dynamo_timed)", 30 * MS, "user_annotation")] * (step == 0)
+        return [*compiles, ("kernel", "gemm_forward", 5 * MS), ("coll", "all_reduce", "world", 1 * MS), ("sync", 7)]
+
+    result, found = found_in(program(4, 3, body), tmp_path)
+    assert found["compile_once"].loss == pytest.approx(4 * 30e-3)
+    assert rows(result)["starved.compile"] == pytest.approx(4 * 30e-3)
+
+
+def test_reading_results_of_devices_is_named(tmp_path):
+    def body(_, __):
+        item = [("begin", "aten::item", "cpu_op"), ("sync", 7), ("end",)]
+        return [("kernel", "gemm_forward", 5 * MS), *item, ("coll", "all_reduce", "world", 1 * MS), ("sync", 7)]
+
+    _, found = found_in(program(2, 3, body), tmp_path)
+    assert "aten::item" in found["syncs"].sentence
+
+
+def test_rows_of_the_account_add_up_to_the_time_of_devices(tmp_path):
+    rng = np.random.default_rng(7)
+
+    def body(rank, _):
+        what = [("host", "aten::stack", int(rng.integers(0, 3 * MS)))]
+        for _ in range(3):
+            what.append(("kernel", "gemm_forward", int(rng.integers(1, 2 * MS))))
+            what.append(("coll", "all_reduce", "world", int(1e5), {"async": bool(rank % 2), "as": "a"}))
+        return [*what, ("wait", "a"), ("kernel", "adam_step", MS), ("sync", None, "cudaDeviceSynchronize")]
+
+    result, _ = found_in(program(4, 4, body), tmp_path)
+    by_device = defaultdict(float)
+    for line in result.tables.device_account.to_pylist():
+        by_device[line["device"]] += line["time"]
+    begin, end = result.facts["focus_begin"], result.facts["focus_end"]
+    assert list(by_device.values()) == pytest.approx([end - begin] * 4, abs=1e-9)
+    hidden = sum(wait["hidden"] for wait in result.wait_states().to_pylist() if wait["hidden"] is not None)
+    assert hidden <= result.profile.total("ccl_hidden") + 1e-12
+
+
+def test_hidden_waiting_stands_beside_the_exposed():
+    case = SHARED / "kineto" / "overlap"
+    result = whywait.analyze(case / "traces")
+    right = json.loads((case / "right.json").read_text(encoding="utf-8"))["waits"]
+    waits = [wait for wait in result.wait_states().to_pylist() if wait["kind"].startswith("ccl_")]
+    assert {wait["hidden"] for wait in waits} == {0.0}
+    assert {wait["hidden"] for wait in result.wait_states().to_pylist()} == {0.0, None}
+    # What is hidden as a whole is no wait state.
+    assert result.profile.total("ccl_hidden") == pytest.approx(
+        sum(wait["wait_ns"] - wait["exposed_ns"] for wait in right) / 1e9
+    )
+
+
+def rows(result):
+    """Return the time of all devices in each row of their account."""
+    found = defaultdict(float)
+    for line in result.tables.device_account.to_pylist():
+        found[line["row"]] += line["time"]
+    return found
