@@ -16,6 +16,7 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait.cli import main
+from whywait.hypotheses import Scale
 
 from tests.nsight_files import PHRASE, Report, process, thread
 from tests.results import SHARED, UNRECORDED
@@ -48,10 +49,12 @@ def right(name):
     return sorted((wait["pattern"], wait["rank"], wait["cause"], wait["ns"]) for wait in waits)
 
 
+PATTERNS = ("mpi_latesender", "mpi_latereceiver", "mpi_barrier_wait", "mpi_wait_nxn", "mpi_latebroadcast", "ccl_")
+
+
 def found(result):
     """Return the waits between ranks that a result has."""
-    rows = result.wait_states().to_pylist()
-    own = [row for row in rows if row["kind"].startswith(("ccl_", "mpi_"))]
+    own = [row for row in result.wait_states().to_pylist() if row["kind"].startswith(PATTERNS)]
     return sorted((row["kind"], row["rank"], row["cause_rank"], round(row["waiting"] * 1e9)) for row in own)
 
 
@@ -69,20 +72,21 @@ def visits(run, location=0):
     return sorted(done, key=lambda visit: (visit[1], -visit[2]))
 
 
-def costs(result):
-    """Return the costs of waits between devices by rank and call path, in ms."""
+def costs(result, metrics=("delay_ccl", "delay_ccl_longterm")):
+    """Return the costs of waits by rank and call path, in ms."""
     of_all = defaultdict(float)
-    for metric in ("delay_ccl", "delay_ccl_longterm"):
-        if metric in result.profile.metrics:
-            key, value = result.profile.cells(metric)
-            position, location = np.divmod(key, result.profile.locations)
-            for callpath, where, cost in zip(result.profile.tree.preorder[position], location, value, strict=True):
-                rank, path = int(result.places.rank[where]), "/".join(result.tree.path(int(callpath)))
-                of_all[rank, path] += float(cost) * 1e3
+    for metric in metrics:
+        key, value = result.profile.cells(metric)
+        position, location = np.divmod(key, result.profile.locations)
+        for callpath, where, cost in zip(result.profile.tree.preorder[position], location, value, strict=True):
+            rank, path = int(result.places.rank[where]), "/".join(result.tree.path(int(callpath)))
+            of_all[rank, path] += float(cost) * 1e3
     return of_all
 
 
-@pytest.mark.parametrize("name", ["nccl"])
+@pytest.mark.parametrize(
+    "name", ["nccl", "requests", "late_sender", "late_sender_2023", "late_sender_2022", "halo", "subcomms"]
+)
 def test_waits_are_those_of_the_program(name):
     assert found(whywait.analyze(case(name))) == right(name)
 
@@ -94,6 +98,37 @@ def test_the_loader_of_the_late_rank_pays_for_all_waits_of_nccl():
     assert "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps" in str(result.findings()[0])
     # Two kernels and one more, an operation, all without waiting.
     assert {group["instances"] for group in result.run.traces["groups"]} == {3}
+
+
+@pytest.mark.parametrize("name", ["late_sender", "late_sender_2023", "late_sender_2022"])
+def test_the_slow_rank_pays_for_late_messages(name):
+    of_all = costs(whywait.analyze(case(name)), ["delay_latesender", "delay_latesender_longterm"])
+    assert of_all[1, "work"] == pytest.approx(225, rel=0.01)
+
+
+def test_the_slow_rank_pays_for_late_operations():
+    metrics = [f"delay_{kind}{term}" for kind in ("n2n", "12n", "barrier") for term in ("", "_longterm")]
+    assert costs(whywait.analyze(case("subcomms")), metrics)[3, "assemble"] == pytest.approx(135, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "factor", "saved"),
+    [("late_sender", "work@1", 5 / 30, 75), ("halo", "stencil@2", 9 / 24, 60), ("nccl", "loader@2", 5 / 30, 75)],
+)
+def test_without_what_is_late_the_run_is_as_much_shorter(name, place, factor, saved):
+    result = whywait.analyze(case(name))
+    assert whywait.whatif(result, [Scale(place, factor)]).saved * 1e3 == pytest.approx(saved, rel=0.01)
+
+
+def test_what_mpi_does_not_say_is_said(capsys):
+    assert main(["info", str(DATA / "requests")]) == 0
+    said = capsys.readouterr().out
+    for words in (
+        "MPI                 read by NVIDIA's published schema, not yet tested with a recorded file",
+        "3 receives from any source or with any tag, by when messages were sent",
+        "8 requests whose completion is not traced: nobody waits for them",
+    ):
+        assert words in said
 
 
 def test_no_output_has_variables_of_the_environment(tmp_path, capsys):

@@ -189,6 +189,8 @@ def _of_nsight(known: dict[str, Any]) -> Iterator[str]:
     yield f"  {'tables':<20}" + ", ".join(f"{name} {rows:,}" for name, rows in known["tables"])
     if known["unread"]:
         yield f"  {'not analyzed':<20}{', '.join(known['unread'])}"
+    if known["mpi"]:
+        yield f"  {'MPI':<20}read by NVIDIA's published schema, not yet tested with a recorded file"
     for what, count in known["notes"]:
         yield f"  {'inferred':<20}{count:,} {what}"
 

@@ -57,6 +57,12 @@ fn record(sink: &mut dyn EventSink, time: i64, record: &Event<'_>) {
     sink.record(time, record, &Attributes::NONE);
 }
 
+fn records(records: &[Event<'_>], time: i64, sink: &mut dyn EventSink) {
+    for each in records {
+        record(sink, time, each);
+    }
+}
+
 impl Emitter<'_> {
     fn region(&self, region: u32) -> u32 {
         self.regions.get(region as usize).copied().unwrap_or(NONE)
@@ -98,6 +104,7 @@ impl Emitter<'_> {
     fn leave(&self, visit: &Visit, sink: &mut dyn EventSink) {
         match visit.detail {
             Detail::Operation(member) if !self.is_pending(member) => self.receive(member, visit.end, sink),
+            Detail::Call(call) => records(self.rank.calls.records(call).1, visit.end, sink),
             Detail::Wait(member) => {
                 self.complete(member, visit.end, sink);
                 self.receive(member, visit.end, sink);
@@ -111,6 +118,10 @@ impl Emitter<'_> {
         let (time, region) = (visit.begin, self.region(visit.region));
         match visit.detail {
             Detail::None | Detail::Wait(_) => sink.enter(time, region),
+            Detail::Call(call) => {
+                sink.enter(time, region);
+                records(self.rank.calls.records(call).0, time, sink);
+            }
             Detail::Operation(member) => {
                 sink.enter(time, region);
                 if self.operation(member).is_some() {

@@ -7,6 +7,8 @@ pub enum Method {
     CommsId,
     /// By the number of the operation in its group.
     Sequence,
+    /// By the order of calls, as the library does.
+    Calls,
     /// By the order of operations in the group: inferred.
     #[default]
     Order,
@@ -23,6 +25,7 @@ impl Method {
         match self {
             Self::CommsId => "identifier",
             Self::Sequence => "sequence number",
+            Self::Calls => "the order of calls",
             Self::Order => "order (inferred)",
             Self::AllRanks => "order of all operations (inferred)",
             Self::CallPath => "call path and time (inferred)",

@@ -12,6 +12,7 @@
 #![deny(unsafe_code)]
 
 mod align;
+mod calls;
 mod comm_kernels;
 mod contexts;
 mod definitions;
@@ -28,12 +29,14 @@ mod recording;
 mod regions;
 mod thread;
 
+pub use calls::Calls;
 pub use comm_kernels::CommKernels;
 pub use contexts::Contexts;
 pub use definitions::{WINDOW_BEGIN, WINDOW_END};
 pub use facts::{Facts, GroupFacts, Method, RankFacts};
 pub use files::{file_name, in_parallel};
 pub use kinds::{Flow, Kind};
+pub use matching::Comm;
 pub use members::{Group, HostPart, Member, Part};
 pub use nesting::{Placed, Spanning, nest};
 pub use numbering::{RANK_PATTERNS, by_name, numbers};

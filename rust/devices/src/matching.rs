@@ -17,11 +17,12 @@ type Place = (usize, u32);
 type PartPlace = (Place, usize);
 
 /// A communicator: the ranks of a group whose files are there.
-#[derive(Debug, Clone)]
-pub(crate) struct Comm {
-    pub(crate) name: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comm {
+    /// Its name.
+    pub name: String,
     /// Places of the ranks.
-    pub(crate) ranks: Vec<usize>,
+    pub ranks: Vec<usize>,
 }
 
 /// The operation that a member is part of.
@@ -74,14 +75,15 @@ struct Gathered {
     is_ambiguous: bool,
 }
 
-/// Matches all operations of ranks, which are in order of their numbers.
-pub(crate) fn match_all(ranks: &[Rank], world_size: u32) -> Matched {
+/// Matches all operations of ranks, which are in order of their numbers; communicators follow those that are known.
+pub(crate) fn match_all(ranks: &[Rank], world_size: u32, comms: Vec<Comm>) -> Matched {
     let mut matcher = Matcher {
         ranks,
         places: ranks.iter().enumerate().map(|(place, rank)| (rank.number, place)).collect(),
         matched: Matched {
             operations: ranks.iter().map(|rank| vec![None; rank.members.len()]).collect(),
             messages: ranks.iter().map(|_| Vec::new()).collect(),
+            comms,
             ..Matched::default()
         },
         tags: 0,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::NONE;
+use crate::calls::Calls;
 use crate::facts::RankFacts;
 use crate::members::Member;
 use crate::regions::Region;
@@ -104,6 +105,8 @@ pub struct Rank {
     pub syncs: FxHashMap<u64, Awaits>,
     /// Its parts in operations.
     pub members: Vec<Member>,
+    /// What is recorded with calls of its threads.
+    pub calls: Calls,
     /// Whether it knows of several groups of ranks.
     pub has_several_groups: bool,
 }

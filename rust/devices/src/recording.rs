@@ -13,7 +13,7 @@ use crate::contexts::Contexts;
 use crate::definitions::{self, Numbers, define, place_of};
 use crate::emit::Emitter;
 use crate::facts::Facts;
-use crate::matching::{Matched, match_all};
+use crate::matching::{Comm, Matched, match_all};
 use crate::rank::Rank;
 use crate::regions::Region;
 use crate::thread::Thread;
@@ -46,17 +46,24 @@ pub struct DeviceRecording {
 }
 
 impl DeviceRecording {
-    /// A recording of ranks in order of their numbers.
+    /// A recording of ranks in order of their numbers. `comms` are the communicators that records of their calls name, and
+    /// `facts` has what is known of these.
     #[must_use]
-    pub fn new(source: Source, mut ranks: Vec<Rank>, facts: Facts, oddities: Vec<Oddity>) -> Self {
+    pub fn new(
+        source: Source,
+        mut ranks: Vec<Rank>,
+        comms: Vec<Comm>,
+        mut facts: Facts,
+        oddities: Vec<Oddity>,
+    ) -> Self {
         for rank in &mut ranks {
             // Communicators count the first thread of each process.
             if rank.threads.is_empty() {
                 rank.threads.push(Thread::empty());
             }
         }
-        let matched = match_all(&ranks, facts.world_size);
-        let facts = Facts { groups: matched.groups.clone(), ..facts };
+        let matched = match_all(&ranks, facts.world_size, comms);
+        facts.groups.extend(matched.groups.iter().cloned());
         let Source { path, name, creator, tool } = source;
         let has_devices = ranks.iter().any(|rank| !rank.streams.is_empty());
         let (numbers, regions, contexts) = unite(&ranks);

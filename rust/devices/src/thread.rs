@@ -26,6 +26,8 @@ pub enum Detail {
     Operation(u32),
     /// The operation that is awaited.
     Wait(u32),
+    /// The call, in `calls`.
+    Call(u32),
 }
 
 /// A thread of the host.

@@ -83,7 +83,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<DeviceRecording> {
     let source = Source { path, name, creator: "PyTorch profiler", tool: "KINETO" };
     infer::groups(&mut ranks);
     let ranks = ranks.into_iter().map(|traced| traced.rank).collect();
-    Ok(DeviceRecording::new(source, ranks, facts, oddities))
+    Ok(DeviceRecording::new(source, ranks, Vec::new(), facts, oddities))
 }
 
 /// Reads a file.

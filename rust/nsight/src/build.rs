@@ -9,10 +9,11 @@ use whywait_devices::{
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
 use crate::host::Hosts;
+use crate::mpi::{Call, Program};
 use crate::names::Names;
 use crate::nccl::{self, Made, Material};
 use crate::options::Options;
-use crate::rows::{EventRecord, ProcessRows, Sync, Task, Work};
+use crate::rows::{EventRecord, Kind, ProcessRows, Span, Sync, Task, Work};
 
 /// Threads that the tool or libraries run for themselves.
 const OWN_THREADS: [&str; 3] = ["[NS", "[NSys", "CUPTI worker"];
@@ -20,6 +21,8 @@ const OWN_THREADS: [&str; 3] = ["[NS", "[NSys", "CUPTI worker"];
 /// A process as a rank whose times are still those of its session, and whose number is not known.
 pub(crate) struct Built {
     pub(crate) rank: Rank,
+    /// Its calls of MPI.
+    pub(crate) program: Program,
     /// Its number, as MPI says.
     pub(crate) said: Option<u32>,
     pub(crate) made: Vec<Made>,
@@ -34,6 +37,15 @@ pub(crate) struct Built {
 
 /// Makes a rank of a process.
 pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, options: &Options) -> Built {
+    let program = Program::new(std::mem::take(&mut rows.mpi), names);
+    let mut places: FxHashMap<i64, usize> = FxHashMap::default();
+    places.extend(rows.threads.iter().enumerate().map(|(place, thread)| (thread.id, place)));
+    for (number, call) in (0..).zip(&program.calls) {
+        let Call { begin, end, name, .. } = *call;
+        if let Some(thread) = places.get(&call.thread).and_then(|place| rows.threads.get_mut(*place)) {
+            thread.spans.push(Span { begin, end, detail: number, name, kind: Kind::Mpi });
+        }
+    }
     rows.threads
         .retain(|thread| !thread.spans.is_empty() && !OWN_THREADS.iter().any(|own| thread.name.starts_with(own)));
     // The first thread is the one that began MPI, or else does most of it, or else most of anything.
@@ -42,7 +54,7 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
     if let Some((_, rest)) = rows.threads.split_first_mut() {
         rest.sort_by_key(|thread| thread.id);
     }
-    let ProcessRows { rank: said, threads, mut works, syncs, events, operations } = rows;
+    let ProcessRows { rank: said, threads, mut works, syncs, events, operations, .. } = rows;
     works.sort_by_key(|work| (work.stream, work.begin, work.end));
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
     let launched: FxHashSet<u64> = works.iter().filter_map(|work| work.correlation).collect();
@@ -94,10 +106,16 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
     };
     rank.follow_streams();
     let rows = (spans + works.len()) as u64;
-    Built { rank, said, made: nccl::made(&operations), unlaunched, crossings, loose, rows }
+    Built { rank, program, said, made: nccl::made(&operations), unlaunched, crossings, loose, rows }
 }
 
 impl Built {
+    /// Moves all times.
+    pub(crate) fn shift(&mut self, by: i64) {
+        self.rank.shift(by);
+        self.program.shift(by);
+    }
+
     /// What is known of it.
     pub(crate) fn facts(&self, file: String) -> RankFacts {
         RankFacts { file, events: self.rows, unlaunched: self.unlaunched, ..self.rank.facts() }

@@ -28,6 +28,8 @@ pub struct Facts {
     pub clocks: &'static str,
     /// Whether the clocks of the reports of one node may differ.
     pub has_separate_clocks: bool,
+    /// Whether there are calls of MPI.
+    pub has_mpi: bool,
     /// What is inferred or left out, with its number.
     pub notes: Vec<(String, u64)>,
 }

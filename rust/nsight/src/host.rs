@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Thread, Visit, nest};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
-use crate::calls::role;
+use crate::mpi::role;
 use crate::names::Names;
 use crate::rows::{Kind, NO_DETAIL, Span, ThreadRows};
 
@@ -132,7 +132,10 @@ impl<'a> Hosts<'a> {
                 continue;
             }
             let region = self.region(span);
-            let mut detail = Detail::None;
+            let mut detail = match (span.kind, is_rest) {
+                (Kind::Mpi, false) => u32::try_from(span.detail).map_or(Detail::None, Detail::Call),
+                _ => Detail::None,
+            };
             if matches!(span.kind, Kind::Runtime | Kind::Driver) {
                 if span.detail != NO_DETAIL && !is_rest {
                     detail = Detail::Correlation(span.detail);

@@ -11,12 +11,12 @@
 #![deny(unsafe_code)]
 
 mod build;
-mod calls;
 mod clocks;
 mod detect;
 mod error;
 mod facts;
 mod host;
+mod mpi;
 mod names;
 mod nccl;
 mod open;

@@ -13,11 +13,14 @@ use crate::clocks::{self, Begins};
 use crate::detect::detect;
 use crate::error::{Error, Result};
 use crate::facts::{Facts, ReportFacts};
+use crate::mpi::{self, Communication, Counts, Side};
 use crate::nccl;
 use crate::options::Options;
 use crate::report::Report;
-use crate::rows::ProcessRows;
+use crate::rows::{CommRow, ProcessRows};
 
+/// More ranks than any run has.
+const MOST_RANKS: i64 = 1 << 20;
 /// The last number of a name stands for the rank if nothing else does: `report.3.sqlite`.
 const NUMBER: &str = r"^(?:.*[^0-9])?";
 
@@ -66,7 +69,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
         reports.iter_mut().flat_map(|report| std::mem::take(&mut report.oddities)).collect();
     let begins = clocks::begins(&reports);
     for process in &mut processes {
-        process.built.rank.shift(begins.bases[process.report]);
+        process.built.shift(begins.bases[process.report]);
     }
     is_one_run(&reports, &processes)?;
     number(&reports, &mut processes, &mut oddities)?;
@@ -75,7 +78,13 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
         process.built.rank.host.clone_from(&reports[process.report].host);
     }
     note(&reports, &processes, &begins, &mut oddities);
-    let (run, mut facts) = (of_run(&reports, &processes), of_reports(&reports, &processes, &begins));
+    let (mut run, mut facts) = (of_run(&reports, &processes), of_reports(&reports, &processes, &begins));
+    let communication = communicate(&reports, &processes, &begins, run.world_size);
+    said(&communication.counts, &mut facts);
+    run.groups = communication.groups;
+    for (process, calls) in processes.iter_mut().zip(communication.calls) {
+        process.built.rank.calls = calls;
+    }
     let made: Vec<Vec<nccl::Made>> = processes.iter().map(|process| process.built.made.clone()).collect();
     let mut ranks: Vec<_> = processes.into_iter().map(|process| process.built.rank).collect();
     let inferred = nccl::complete(&mut ranks, &made);
@@ -85,7 +94,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     );
     let (path, name) = identity(&given);
     let source = Source { path, name, creator: "Nsight Systems", tool: "NSIGHT" };
-    let recording = DeviceRecording::new(source, ranks, run, oddities);
+    let recording = DeviceRecording::new(source, ranks, communication.comms, run, oddities);
     Ok(Opened { recording, facts })
 }
 
@@ -193,13 +202,49 @@ fn note(reports: &[Report], processes: &[Process], begins: &Begins, oddities: &m
     }
 }
 
+/// What processes do together by MPI.
+fn communicate(reports: &[Report], processes: &[Process], begins: &Begins, world_size: u32) -> Communication {
+    let sides: Vec<Side<'_>> = processes
+        .iter()
+        .map(|Process { report, built }| {
+            let (number, names) = (built.rank.number, &reports[*report].names);
+            Side { number, names, program: &built.program }
+        })
+        .collect();
+    let mut comms = Vec::new();
+    for (place, process) in (0..).zip(processes) {
+        let own = i64::from(process.built.rank.number);
+        for row in reports[process.report].communicators.iter().filter(|row| row.rank == own) {
+            let time = row.time.saturating_add(begins.bases[process.report]);
+            comms.push((place, CommRow { time, ..row.clone() }));
+        }
+    }
+    mpi::find(&sides, &comms, world_size)
+}
+
+/// Says what of MPI is inferred or left out.
+fn said(counts: &Counts, facts: &mut Facts) {
+    facts.note("receives from any source or with any tag, by when messages were sent", counts.wildcard_inferred);
+    facts.note("requests whose completion is not traced: nobody waits for them", counts.request_unseen);
+    facts.note("sends and receives without the other one", counts.message_unmatched);
+    facts.note("sends and receives whose partner has no report", counts.partner_missing);
+    facts.note("receives with less room than what came", counts.size_odd);
+    facts.note("order of the two rows of MPI_Sendrecv, of which the second sends", counts.second_sends.into());
+    facts.note("calls on communicators that are not known", counts.communicator_unknown);
+    facts.note("lists of members that cannot be read", counts.members_unread);
+    facts.note("calls of operations that not all members take part in", counts.collective_unmatched);
+    facts.note("operations whose root is not known", counts.root_unknown);
+}
+
 /// What is known of the ranks.
 fn of_run(reports: &[Report], processes: &[Process]) -> RunFacts {
     let ranks: Vec<RankFacts> =
         processes.iter().map(|Process { report, built }| built.facts(file_name(&reports[*report].path))).collect();
     let highest = processes.iter().map(|process| process.built.rank.number + 1).max().unwrap_or(0);
     let sizes = processes.iter().flat_map(|process| &process.built.made).map(|made| made.size);
-    let largest = sizes.max().and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
+    let of_mpi =
+        reports.iter().flat_map(|report| &report.communicators).map(|row| row.size.clamp(0, MOST_RANKS) as u64);
+    let largest = sizes.chain(of_mpi).max().and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
     let mut versions = BTreeSet::new();
     for report in reports {
         let named = [("Nsight Systems", &report.product), ("schema", &report.schema)];
@@ -242,6 +287,7 @@ fn of_reports(reports: &[Report], processes: &[Process], begins: &Begins) -> Fac
         unread: unread.into_iter().cloned().collect(),
         clocks: begins.how,
         has_separate_clocks: begins.are_separate,
+        has_mpi: processes.iter().any(|process| !process.built.program.calls.is_empty()),
         notes: Vec::new(),
     }
 }

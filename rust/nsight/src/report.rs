@@ -13,7 +13,9 @@ use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::options::Options;
 use crate::payload::Layouts;
-use crate::rows::{EventRecord, Kind, NO_DETAIL, ProcessRows, Span, Sync, Task, ThreadRows, Work};
+use crate::rows::{
+    ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, ProcessRows, Span, Sync, Task, ThreadRows, Work,
+};
 use crate::schema::{NAMES, base, find};
 use crate::sqlite::{Database, Row, Table};
 
@@ -66,6 +68,8 @@ pub(crate) struct Report {
     pub(crate) devices: Vec<Device>,
     /// By number of the process.
     pub(crate) processes: BTreeMap<i64, ProcessRows>,
+    /// Communicators as each of their ranks knows them.
+    pub(crate) communicators: Vec<CommRow>,
     /// Tables that were read, with the number of their rows, and those that were not.
     pub(crate) read: Vec<(&'static str, u64)>,
     pub(crate) unread: Vec<String>,
@@ -98,6 +102,7 @@ impl Report {
                 names: Names::new(options.all_names),
                 devices: Vec::new(),
                 processes: BTreeMap::new(),
+                communicators: Vec::new(),
                 read: Vec::new(),
                 unread: Vec::new(),
                 has_graphs: false,
@@ -114,6 +119,12 @@ impl Report {
     pub(crate) fn note(&mut self, kind: OddityKind, text: String) {
         self.oddities.push(Oddity { kind, place: Place { path: self.path.clone(), offset: 0 }, text });
     }
+}
+
+/// The whole numbers in a text, whatever is between them.
+fn integers(text: &str) -> Vec<i64> {
+    let is_part = |character: char| character.is_ascii_digit() || character == '-';
+    text.split(|character| !is_part(character)).filter_map(|number| number.parse().ok()).collect()
 }
 
 /// The first line of a message, unless it may have variables of the environment.
@@ -382,18 +393,55 @@ impl Reader {
     }
 
     fn mpi(&mut self) -> Result<()> {
-        for table in ["MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS"] {
-            self.scan(table, &["start", "end", "globalTid", "textId"], |reader, row| {
-                let (thread, name) = (row.integer(2), row.integer(3));
-                let name = reader.report.names.of(name);
+        for (name, table, peer) in [
+            ("MPI_P2P_EVENTS", MpiTable::PointToPoint, "remoteRank"),
+            ("MPI_COLLECTIVES_EVENTS", MpiTable::Collective, "rootRank"),
+            ("MPI_START_WAIT_EVENTS", MpiTable::Requests, ""),
+            ("MPI_OTHER_EVENTS", MpiTable::Other, ""),
+        ] {
+            let columns = [
+                "start",
+                "end",
+                "globalTid",
+                "textId",
+                "commHandle",
+                "commUid",
+                peer,
+                "tag",
+                "size",
+                "recvSize",
+                "requestHandle",
+            ];
+            self.scan(name, &columns, |reader, row| {
+                let (Some((begin, Some(end))), Some(thread)) = (times(row), row.integer(2)) else {
+                    return row.leave_out();
+                };
+                let text = row.integer(3);
+                let name = reader.report.names.of(text);
                 let begins = reader.report.names.get(name).starts_with("MPI_Init");
-                if let (true, Some(thread)) = (reader.span(row, thread, (name, Kind::Mpi, NO_DETAIL)), thread) {
-                    let thread = reader.thread(thread);
-                    thread.mpi_calls += 1;
-                    thread.begins_mpi |= begins;
-                }
+                let mut value = |column| row.integer(column).unwrap_or(ABSENT);
+                let [comm, comm_uid, peer, tag] = [4, 5, 6, 7].map(&mut value);
+                let [size, received, request] = [8, 9, 10].map(&mut value);
+                let own = thread & THREAD;
+                let row =
+                    MpiRow { begin, end, thread: own, comm, comm_uid, peer, tag, size, received, request, name, table };
+                reader.process(thread).mpi.push(row);
+                let thread = reader.thread(thread);
+                thread.mpi_calls += 1;
+                thread.begins_mpi |= begins;
             })?;
         }
+        let columns =
+            ["rank", "localRank", "timestamp", "commHandle", "size", "groupRoot", "groupRootUid", "commUid", "members"];
+        self.scan("MPI_COMMUNICATORS", &columns, |reader, row| {
+            let members = row.text(8).unwrap_or_default();
+            let mut value = |column| row.integer(column).unwrap_or(ABSENT);
+            let [rank, local_rank, time, handle] = [0, 1, 2, 3].map(&mut value);
+            let [size, root, root_uid, uid] = [4, 5, 6, 7].map(&mut value);
+            let members = integers(&members);
+            let row = CommRow { rank, local_rank, time, handle, size, root, root_uid, uid, members };
+            reader.report.communicators.push(row);
+        })?;
         Ok(())
     }
 
@@ -483,8 +531,10 @@ impl Reader {
                 least = least.min(span.begin);
             }
         }
-        let works = report.processes.values().flat_map(|process| &process.works).map(|work| work.begin);
-        least = works.fold(least, i64::min);
+        for process in report.processes.values() {
+            let begins = process.works.iter().map(|work| work.begin).chain(process.mpi.iter().map(|row| row.begin));
+            least = begins.fold(least, i64::min);
+        }
         report.clock.is_normalized = least > NORMALIZED && least < i64::MAX;
     }
 }

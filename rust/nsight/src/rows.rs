@@ -24,7 +24,8 @@ pub(crate) enum Kind {
 pub(crate) struct Span {
     pub(crate) begin: i64,
     pub(crate) end: i64,
-    /// What else is known, by its kind: the correlation of a call of CUDA, the place of an operation of NCCL in `operations`.
+    /// What else is known, by its kind: the correlation of a call of CUDA, the place of an operation of NCCL in `operations`, the
+    /// number of a call of MPI.
     pub(crate) detail: u64,
     pub(crate) name: u32,
     pub(crate) kind: Kind,
@@ -87,6 +88,56 @@ pub(crate) struct EventRecord {
     pub(crate) record: Option<i64>,
 }
 
+/// A value that a row of MPI does not have.
+pub(crate) const ABSENT: i64 = i64::MIN;
+
+/// Which table a row of MPI is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MpiTable {
+    PointToPoint,
+    Collective,
+    /// Starts and completions: one row for each request of a call.
+    Requests,
+    Other,
+}
+
+/// A row of a table of MPI; values are [`ABSENT`] where they are null, or where the table has none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MpiRow {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    /// Its thread in the operating system.
+    pub(crate) thread: i64,
+    pub(crate) comm: i64,
+    /// What identifies the communicator on all ranks, if the version knows.
+    pub(crate) comm_uid: i64,
+    /// The partner's rank, or that of the root.
+    pub(crate) peer: i64,
+    pub(crate) tag: i64,
+    pub(crate) size: i64,
+    pub(crate) received: i64,
+    pub(crate) request: i64,
+    pub(crate) name: u32,
+    pub(crate) table: MpiTable,
+}
+
+/// A communicator as one of its ranks knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct CommRow {
+    /// The own rank, in the world and in the communicator.
+    pub(crate) rank: i64,
+    pub(crate) local_rank: i64,
+    /// When it was made.
+    pub(crate) time: i64,
+    pub(crate) handle: i64,
+    pub(crate) size: i64,
+    /// Who made it, and its number there.
+    pub(crate) root: i64,
+    pub(crate) root_uid: i64,
+    pub(crate) uid: i64,
+    pub(crate) members: Vec<i64>,
+}
+
 /// A thread of a process.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadRows {
@@ -105,6 +156,8 @@ pub(crate) struct ProcessRows {
     /// Its rank in MPI.
     pub(crate) rank: Option<u32>,
     pub(crate) threads: Vec<ThreadRows>,
+    /// Calls of MPI.
+    pub(crate) mpi: Vec<MpiRow>,
     pub(crate) works: Vec<Work>,
     pub(crate) syncs: Vec<Sync>,
     pub(crate) events: Vec<EventRecord>,
@@ -115,6 +168,9 @@ pub(crate) struct ProcessRows {
 impl ProcessRows {
     /// Whether it is a part of the program, rather than what launched it.
     pub(crate) fn is_of_program(&self) -> bool {
-        self.rank.is_some() || !self.works.is_empty() || self.threads.iter().any(|thread| !thread.spans.is_empty())
+        self.rank.is_some()
+            || !self.mpi.is_empty()
+            || !self.works.is_empty()
+            || self.threads.iter().any(|thread| !thread.spans.is_empty())
     }
 }

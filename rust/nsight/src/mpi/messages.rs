@@ -1,0 +1,317 @@
+//! Which send and which receive are of one message.
+//!
+//! In a channel (communicator, sender, receiver, tag), the n-th send meets the n-th receive, in the order of posting. An
+//! analysis counts them in the order of records, where a receive stands at its completion. Where that is another order, the
+//! messages of a channel get tags of their own.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use rustc_hash::FxHashMap;
+use whywait_devices::GroupFacts;
+use whywait_otf2::Event;
+
+use super::communicators::{Communicators, Meaning};
+use super::names::{Act, Mode, act};
+use super::{Counts, Known, Moment, Records};
+use crate::rows::ABSENT;
+
+/// Tags from here on are made up.
+const OWN_TAGS: u32 = 1 << 24;
+/// A receive without a message that takes no longer is one from nobody, ns.
+const FROM_NOBODY: i64 = 10_000;
+
+/// A send or a receive.
+#[derive(Debug, Clone, Copy)]
+struct Posted {
+    place: u32,
+    call: usize,
+    request: Option<u32>,
+    /// Order among those of its call.
+    order: usize,
+    comm: u32,
+    peer: i64,
+    tag: i64,
+    size: i64,
+    begin: i64,
+    /// The call that completes it, and when that is over.
+    done: Option<usize>,
+    end: i64,
+}
+
+/// Communicator, sender, receiver, and tag.
+type Channel = (u32, u32, u32, i64);
+
+/// The sends and receives of a channel, in the order of posting.
+#[derive(Debug, Default)]
+struct Queue {
+    sends: VecDeque<Posted>,
+    receives: VecDeque<Posted>,
+}
+
+/// What processes post.
+#[derive(Default)]
+struct All {
+    channels: BTreeMap<Channel, Queue>,
+    /// Receives from any source or with any tag, by receiver.
+    wildcards: Vec<Posted>,
+}
+
+/// Finds the messages of processes, and adds their records.
+pub(super) fn find(
+    known: &[Known<'_>],
+    communicators: &Communicators,
+    records: &mut [Records],
+    (counts, groups): (&mut Counts, &mut [GroupFacts]),
+) {
+    let mut all = collect(known, communicators, false, &mut Counts::default());
+    if unpaired(&all) > 0 {
+        // Nothing says which of two rows of a call sends: that the first does is inferred.
+        let other = collect(known, communicators, true, &mut Counts::default());
+        if unpaired(&other) < unpaired(&all) {
+            counts.second_sends = true;
+        }
+    }
+    all = collect(known, communicators, counts.second_sends, counts);
+    let wildcards = std::mem::take(&mut all.wildcards);
+    let mut pairs: BTreeMap<Channel, Vec<(Posted, Posted)>> = BTreeMap::new();
+    for (channel, queue) in &mut all.channels {
+        let count = queue.sends.len().min(queue.receives.len());
+        let paired = queue.sends.drain(..count).zip(queue.receives.drain(..count)).collect();
+        pairs.insert(*channel, paired);
+    }
+    let mut heads = Heads::default();
+    for wildcard in wildcards {
+        let source = communicators.list[wildcard.comm as usize].place(wildcard.peer);
+        if let Some((channel, send)) = heads.take(&mut all.channels, &wildcard, source) {
+            pairs.entry(channel).or_default().push((send, wildcard));
+            counts.wildcard_inferred += 1;
+        } else if wildcard.peer >= 0 || wildcard.end.saturating_sub(wildcard.begin) > FROM_NOBODY {
+            counts.message_unmatched += 1;
+        }
+    }
+    let mut tags = OWN_TAGS;
+    for (channel, pairs) in &mut pairs {
+        let rest = &all.channels[channel];
+        counts.message_unmatched += (rest.sends.len() + rest.receives.len()) as u64;
+        let is_complete = rest.sends.is_empty() && rest.receives.is_empty();
+        pairs.sort_by_key(|(send, _)| (send.begin, send.call, send.order));
+        let received = |(_, receive): &(Posted, Posted)| (receive.end, receive.done, receive.order);
+        let is_in_order = pairs.windows(2).all(|pair| received(&pair[0]) < received(&pair[1]));
+        let real = u32::try_from(channel.3).ok().filter(|tag| is_complete && is_in_order && *tag < OWN_TAGS);
+        for (send, receive) in pairs.iter() {
+            let tag = real.unwrap_or_else(|| {
+                tags += 1;
+                tags - 1
+            });
+            counts.size_odd += u64::from(receive.size != ABSENT && receive.size < send.size);
+            groups[channel.0 as usize].messages += 1;
+            let comm = &communicators.list[channel.0 as usize];
+            let (Some(sender), Some(receiver)) = (comm.among(channel.1), comm.among(channel.2)) else { continue };
+            let bytes = u64::try_from(send.size).unwrap_or(0);
+            let ends = Ends { communicator: channel.0, sender, receiver, tag, bytes };
+            ends.send(known, send, receive, &mut records[send.place as usize]);
+            ends.receive(known, receive, send, &mut records[receive.place as usize]);
+        }
+    }
+}
+
+/// The first sends of the channels that a receive can take one from: communicator, receiver, and sender and tag if it names them.
+type Choice = (u32, u32, Option<u32>, Option<i64>);
+
+/// The first sends of channels by their begins, for each choice that receives have. What another choice took is dropped late.
+#[derive(Default)]
+struct Heads(FxHashMap<Choice, BinaryHeap<Reverse<(i64, Channel)>>>);
+
+impl Heads {
+    /// Takes the first send that a receive from any source or with any tag can have got.
+    fn take(
+        &mut self,
+        channels: &mut BTreeMap<Channel, Queue>,
+        receive: &Posted,
+        source: Option<u32>,
+    ) -> Option<(Channel, Posted)> {
+        let is_any = receive.peer < 0;
+        let choice =
+            (receive.comm, receive.place, source.filter(|_| !is_any), (receive.tag >= 0).then_some(receive.tag));
+        if !is_any && source.is_none() {
+            return None;
+        }
+        let heap = self.0.entry(choice).or_insert_with(|| {
+            let (comm, receiver, sender, tag) = choice;
+            let fits = |channel: &Channel| {
+                (channel.0, channel.2) == (comm, receiver)
+                    && sender.is_none_or(|sender| sender == channel.1)
+                    && tag.is_none_or(|tag| tag == channel.3)
+            };
+            let heads = channels.iter().filter(|(channel, _)| fits(channel));
+            heads.filter_map(|(channel, queue)| Some(Reverse((queue.sends.front()?.begin, *channel)))).collect()
+        });
+        while let Some(Reverse((begin, channel))) = heap.peek().copied() {
+            let queue = channels.get_mut(&channel)?;
+            let first = queue.sends.front().map(|send| send.begin);
+            if first == Some(begin) && begin >= receive.end {
+                return None;
+            }
+            heap.pop();
+            let send = if first == Some(begin) { queue.sends.pop_front() } else { None };
+            heap.extend(queue.sends.front().map(|send| Reverse((send.begin, channel))));
+            if let Some(send) = send {
+                return Some((channel, send));
+            }
+        }
+        None
+    }
+}
+
+/// The number of sends and receives without the other one.
+fn unpaired(all: &All) -> usize {
+    let wildcards = all.wildcards.len();
+    let rest = |queue: &Queue| queue.sends.len().abs_diff(queue.receives.len());
+    all.channels.values().map(rest).sum::<usize>().abs_diff(wildcards)
+}
+
+/// The call that posts, the order in it, the call and row that say what, and the request.
+type Posting = (usize, usize, (usize, usize), Option<u32>);
+
+/// Collects what processes post.
+fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: bool, counts: &mut Counts) -> All {
+    let mut all = All::default();
+    for (place, process) in (0..).zip(known) {
+        let Known { side, requests, by_row, order } = process;
+        let calls = &side.program.calls;
+        let mut posting: Vec<Posting> = Vec::new();
+        for call in order {
+            for row in 0..side.program.rows(*call).len() {
+                match by_row.get(&(*call, row)) {
+                    Some(own) => posting.extend(own.iter().map(|request| {
+                        let posted = requests[*request as usize].call;
+                        (posted, *request as usize, (*call, row), Some(*request))
+                    })),
+                    None => posting.push((*call, row, (*call, row), None)),
+                }
+            }
+        }
+        posting.sort_by_key(|(call, order, ..)| (calls[*call].begin, *call, *order));
+        for (call, order, (defining, row), request) in posting {
+            let rows = side.program.rows(defining);
+            let said = &rows[row];
+            let Some((act, mode)) = act(side.names.get(said.name)) else { continue };
+            if request.is_none() && mode != Mode::Blocking {
+                continue;
+            }
+            let comm = match communicators.of(place, said, calls[defining].begin) {
+                Meaning::Comm(comm) if communicators.list[comm as usize].among(place).is_some() => comm,
+                Meaning::Alone => continue,
+                _ => {
+                    counts.communicator_unknown += 1;
+                    continue;
+                }
+            };
+            let done = match request {
+                Some(request) => requests[request as usize].completed,
+                None => Some(call),
+            };
+            let end = done.map_or(i64::MAX, |done| calls[done].end);
+            let begin = calls[call].begin;
+            let (peer, tag, size) = (said.peer, said.tag, said.size);
+            let posted = Posted { place, call, request, order, comm, peer, tag, size, begin, done, end };
+            let (sends, receives) = match act {
+                Act::Send => (true, false),
+                Act::Receive => (false, true),
+                Act::SendReceive if rows.len() == 1 => (true, true),
+                Act::SendReceive => ((row == 0) != second_sends, (row == 0) == second_sends),
+            };
+            if sends {
+                all.add(communicators, posted, true, counts);
+            }
+            if receives {
+                all.add(communicators, posted, false, counts);
+            }
+        }
+    }
+    all
+}
+
+impl All {
+    fn add(&mut self, communicators: &Communicators, posted: Posted, is_send: bool, counts: &mut Counts) {
+        if !is_send && (posted.peer < 0 || posted.tag < 0) {
+            if posted.peer != ABSENT && posted.tag != ABSENT {
+                self.wildcards.push(posted);
+            }
+            return;
+        }
+        // A send to a negative rank is one to nobody.
+        if posted.peer < 0 {
+            return;
+        }
+        let Some(peer) = communicators.list[posted.comm as usize].place(posted.peer) else {
+            counts.partner_missing += 1;
+            return;
+        };
+        let (sender, receiver) = if is_send { (posted.place, peer) } else { (peer, posted.place) };
+        let queue = self.channels.entry((posted.comm, sender, receiver, posted.tag)).or_default();
+        if is_send { queue.sends.push_back(posted) } else { queue.receives.push_back(posted) }
+    }
+}
+
+/// What both records of a message say.
+struct Ends {
+    communicator: u32,
+    sender: u32,
+    receiver: u32,
+    tag: u32,
+    bytes: u64,
+}
+
+impl Ends {
+    fn send(&self, known: &[Known<'_>], send: &Posted, receive: &Posted, records: &mut Records) {
+        let Self { communicator, receiver, tag: msg_tag, bytes: msg_length, .. } = *self;
+        let Some(request) = send.request else {
+            let event = Event::MpiSend { receiver, communicator, msg_tag, msg_length };
+            records.push((send.call, Moment::Begin, send.order, event));
+            return;
+        };
+        let request_id = request.into();
+        let event = Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id };
+        records.push((send.call, Moment::Begin, send.order, event));
+        complete(known, send, receive.begin, Event::MpiIsendComplete { request_id }, records);
+    }
+
+    fn receive(&self, known: &[Known<'_>], receive: &Posted, send: &Posted, records: &mut Records) {
+        let Self { communicator, sender, tag: msg_tag, bytes: msg_length, .. } = *self;
+        let Some(request) = receive.request else {
+            let event = Event::MpiRecv { sender, communicator, msg_tag, msg_length };
+            records.push((receive.call, Moment::End, receive.order, event));
+            return;
+        };
+        let request_id = request.into();
+        records.push((receive.call, Moment::Begin, receive.order, Event::MpiIrecvRequest { request_id }));
+        let event = Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id };
+        complete(known, receive, send.begin, event, records);
+    }
+}
+
+/// Adds the record of a completion: where the call that completes ends, or, if that is not traced, where the next call begins
+/// after the partner did its part, so that nobody waits.
+pub(super) fn complete_request(
+    known: &Known<'_>,
+    (call, done): (usize, Option<usize>),
+    (order, partner): (usize, i64),
+    event: Event<'static>,
+    records: &mut Records,
+) {
+    match done {
+        Some(done) => records.push((done, Moment::End, order, event)),
+        None => {
+            if let Some(next) = known.next_call(call, partner) {
+                records.push((next, Moment::Before, order, event));
+            }
+        }
+    }
+}
+
+fn complete(known: &[Known<'_>], posted: &Posted, partner: i64, event: Event<'static>, records: &mut Records) {
+    let own = &known[posted.place as usize];
+    complete_request(own, (posted.call, posted.done), (posted.order, partner), event, records);
+}

@@ -1,0 +1,58 @@
+//! Requests of non-blocking calls: which call completes each.
+
+use rustc_hash::FxHashMap;
+
+use super::names::{Mode, act, starts};
+use super::program::Program;
+use crate::names::Names;
+use crate::rows::{ABSENT, MpiRow, MpiTable};
+
+/// A request that was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Request {
+    /// The call that started it.
+    pub(super) call: usize,
+    /// What it does: the call and the row that defined it, the same as the one that started it unless it is persistent.
+    pub(super) defined: (usize, usize),
+    /// The call that completed it; none if that is not traced.
+    pub(super) completed: Option<usize>,
+}
+
+/// The requests of a process, in order of their starts.
+pub(super) fn find(program: &Program, names: &Names) -> Vec<Request> {
+    let mut requests: Vec<Request> = Vec::new();
+    // By handle: the request that has it, and what defines persistent ones.
+    let mut open: FxHashMap<i64, usize> = FxHashMap::default();
+    let mut defined: FxHashMap<i64, (usize, usize)> = FxHashMap::default();
+    for call in program.in_order() {
+        let name = names.get(program.calls[call].name);
+        for (place, row) in program.rows(call).iter().enumerate() {
+            let Some(handle) = handle(row) else { continue };
+            let defining = match row.table {
+                MpiTable::PointToPoint if act(name).is_some_and(|(_, mode)| mode == Mode::Defining) => {
+                    defined.insert(handle, (call, place));
+                    continue;
+                }
+                MpiTable::PointToPoint | MpiTable::Collective => Some((call, place)),
+                MpiTable::Requests if starts(name) => defined.get(&handle).copied(),
+                MpiTable::Requests => {
+                    // The last call that names it: those that complete some of several name all.
+                    if let Some(request) = open.get(&handle) {
+                        requests[*request].completed = Some(call);
+                    }
+                    continue;
+                }
+                MpiTable::Other => None,
+            };
+            if let Some(defined) = defining {
+                open.insert(handle, requests.len());
+                requests.push(Request { call, defined, completed: None });
+            }
+        }
+    }
+    requests
+}
+
+fn handle(row: &MpiRow) -> Option<i64> {
+    (row.request != ABSENT && row.request != 0).then_some(row.request)
+}
