@@ -609,3 +609,38 @@ def test_what_a_report_has_is_said(tmp_path, capsys):
     said = capsys.readouterr().out
     for words in ("Nsight Systems      2025.1.1.1", "not analyzed        OSRT_API", "NVTX_EVENTS 1", "1 of 1"):
         assert words in said
+
+
+# Clocks
+
+
+def totals(result):
+    """Return the waiting of each rank by pattern, in us."""
+    of_all = defaultdict(float)
+    for pattern, rank, _, waiting in found(result):
+        of_all[pattern, rank] += waiting / 1000
+    return of_all
+
+
+def test_clocks_of_nodes_are_corrected():
+    result = whywait.analyze(case("clocks"))
+    assert result.clocks["done"] == ["lines"]
+    truth = defaultdict(float)
+    for pattern, rank, _, waiting in right("clocks"):
+        truth[pattern, rank] += waiting / 1000
+    ours = totals(result)
+    assert {key: ours[key] for key in truth} == pytest.approx(truth, abs=30)
+    uncorrected = totals(whywait.analyze(case("clocks"), clocks="measured"))
+    assert abs(uncorrected["mpi_latesender", 1] - truth["mpi_latesender", 1]) > 20_000
+
+
+@pytest.mark.parametrize("late", [5_000_000, -40_000_000])
+def test_sessions_that_no_clock_relates_are_corrected(late, tmp_path):
+    moved = copied(case("late_sender_2022"), tmp_path / "moved")
+    with closing(sqlite3.connect(moved / "report.2.sqlite")) as base:
+        base.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", [late])
+        base.commit()
+    result = whywait.analyze(moved)
+    assert result.clocks["done"] == ["lines"]
+    assert found(result) == right("late_sender_2022")
+    assert found(whywait.analyze(moved, clocks="measured")) != right("late_sender_2022")

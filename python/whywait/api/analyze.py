@@ -96,8 +96,8 @@ def analyze(
         with ``"nodes"``, the processes of a node share one clock offset; with ``"lines"``, each clock gets an offset
         and a drift that satisfy the order; ``"clc"`` is the controlled logical clock, and ``"both"`` both; ``"auto"``
         does what is needed. Each is kept if less is contradicted then. ``"measured"`` keeps the times as they were
-        measured. None is ``"nodes"``, but ``"lines"`` for traces of PyTorch's profiler from several nodes, whose clocks
-        nothing else compares. See docs/clocks.md.
+        measured. None is ``"nodes"``, but ``"lines"`` for traces of profilers from several nodes, or from several
+        sessions of one, whose clocks nothing else compares. See docs/clocks.md.
     clock_domain
         What has a clock of its own, for the correction of clocks: each ``"process"``, each ``"node"``, or with
         ``"auto"`` a node unless its processes contradict each other. Devices have their own.
@@ -179,7 +179,8 @@ def analyze(
 def _correction(run: Run) -> str:
     """Return how the clocks of a run are corrected by default."""
     hosts = {rank["host"] for rank in run.traces["ranks"]} - {None} if run.traces else set()
-    return "lines" if len(hosts) > 1 else "nodes"
+    is_apart = len(hosts) > 1 or (run.nsight is not None and run.nsight["separate_clocks"])
+    return "lines" if is_apart else "nodes"
 
 
 def _spill_directory(run: Run) -> Path | None:

@@ -182,7 +182,7 @@ def add_analysis(parser: argparse.ArgumentParser, title: str = "how a trace is a
         help="how to correct the clocks of a trace that contradicts the order of its events: nodes (the processes of a "
         "node share one clock offset), lines (an offset and a drift for each clock, from the messages), clc (the "
         "controlled logical clock), both (lines, then clc), auto (what is needed), or measured (keep the times); "
-        f"default: nodes, and lines for traces of PyTorch's profiler from several nodes{more}",
+        f"default: nodes, and lines for traces of PyTorch's profiler and Nsight Systems from several nodes{more}",
     )
     group.add_argument(
         "--clock-domain",
