@@ -51,6 +51,12 @@ export function lightTextOn(share) {
   return dark() ? share < 0.45 : share > 0.5;
 }
 
+// A color of the theme mixed with that of cards: text in the color of ink can be read on shares of up to one half.
+export function pale(name, share) {
+  const [from, to] = ["--card", name].map((one) => [1, 3, 5].map((at) => Number.parseInt(css(one).slice(at, at + 2), 16)));
+  return `rgb(${from.map((part, i) => Math.round(part + share * (to[i] - part))).join(" ")})`;
+}
+
 export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
