@@ -119,6 +119,22 @@ def test_search_marks_functions_and_tells_their_share(browser, report):
     viewer.is_well()
 
 
+def test_the_statistics_of_a_window_have_its_samples(browser, report):
+    viewer = Viewer(browser, report).open("#timeline?from=1&to=3.1&places=0-1")
+    viewer.until("document.querySelector('.timeline')?.dataset.shown !== undefined")
+    viewer.js("document.querySelector('.statistics').open = true")
+    viewer.until("document.querySelectorAll('.statistics .boxes button').length")
+    # In the first step, rank 0 was seen twice and rank 1 four times.
+    assert viewer.text(".of-samples h3") == "6 samples of the call path"
+    error = 1.96 * sqrt(2 / 3 * 1 / 3 / 6)
+    assert boxes(viewer)["b"] == f"66.7% ± {error:.1%}, 4 samples"
+    assert boxes(viewer)["x"].endswith(", 2 samples")
+    # Of rank 0 alone, two.
+    viewer.js("location.hash = '#timeline?from=1&to=3.1&places=0-0'")
+    viewer.until("document.querySelector('.of-samples h3').textContent.startsWith('2 ')")
+    viewer.is_well()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_has_no_findings_in_the_difference(browser, report, scheme):
     axe = pytest.importorskip("axe_selenium_python", reason="the package axe-selenium-python brings axe-core")

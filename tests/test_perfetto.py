@@ -15,6 +15,7 @@ from otf2.enums import MetricMode
 from whywait.cli import main
 
 from tests.test_counters import STRICT, archive, counter
+from tests.test_sampling import steps
 from tests.tracedsl import trace_from_text
 
 trace_pb2 = pytest.importorskip(
@@ -547,6 +548,21 @@ def test_levels_of_a_small_run(tmp_path):
     _, timeline = written(result, tmp_path, ranks=[0])
     assert level(timeline, "Ranks waiting") == []
     assert len(level(timeline, "Bytes in flight")) == 4
+
+
+def test_samples_are_instants_below_their_threads(tmp_path):
+    result = whywait.analyze(trace_from_text(steps(late="a b b/x b/x", count=10), tmp_path / "trace"))
+    counts, timeline = written(result, tmp_path)
+    instants = [one for one in timeline.instants if one.category == "sample"]
+    found = [(timeline.place(one)[0], one.begin, one.name, one.arguments["callpath"]) for one in instants]
+    rows = result.samples().to_pylist()
+    assert sorted(found) == sorted(
+        (f"Rank {row['rank']}", nanoseconds(row["time"]), row["callpath"][-1], "/".join(row["callpath"]))
+        for row in rows
+    )
+    assert counts["samples"] == len(rows) == 60
+    _, timeline = written(result, tmp_path, ranks=[1], window=(1, 3))
+    assert [one.name for one in timeline.instants] == ["a", "b", "x", "x"]
 
 
 def test_ids_end_in_the_rank(run):

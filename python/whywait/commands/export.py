@@ -243,6 +243,7 @@ def _perfetto_lines(written: dict[str, Any]) -> Iterator[Line]:
             ("task_flows", "tasks that start elsewhere"),
             ("locks", "owners of locks"),
             ("nonblocking", "non-blocking collectives"),
+            ("samples", "samples"),
             ("counters", "tracks of counters"),
         )
         if written[name] or name in ("calls", "wait_states")

@@ -58,6 +58,7 @@ pub(crate) fn write_perfetto<'py>(
         ("locks", written.locks),
         ("nonblocking", written.operations),
         ("transfer_flows", written.transfer_flows),
+        ("samples", written.samples),
         ("counters", written.counters),
         ("backwards", written.backwards),
         ("bytes", written.bytes),

@@ -9,7 +9,7 @@ export class TimelineData {
   static async open(model, prefix = "") {
     const head = await documentBlock(`${prefix}timeline`);
     const has = (name) => document.getElementById(`data-${prefix}timeline-${name}`) !== null;
-    const names = ["places", "shares", "calls", "waits", "messages", "transfers", "tasks", "locks", ...["path", "counters"].filter(has)];
+    const names = ["places", "shares", "calls", "waits", "messages", "transfers", "tasks", "locks", ...["path", "counters", "samples"].filter(has)];
     const blocks = await Promise.all(names.map((name) => columnBlock(`${prefix}timeline-${name}`)));
     /** @type {Record<string, any>} */
     const found = Object.fromEntries(names.map((name, i) => [name, blocks[i]]));
@@ -22,7 +22,7 @@ export class TimelineData {
    * @param {{ length: number, rows?: number, classes: [string, string][], levels: any[], kinds: string[], ended: boolean[], totals: Record<string, number> }} head
    * @param {Record<string, any>} blocks
    */
-  constructor(model, head, { shares, places, calls, waits, messages, transfers, tasks, locks, path, courses, counters }) {
+  constructor(model, head, { shares, places, calls, waits, messages, transfers, tasks, locks, path, courses, counters, samples }) {
     this.length = head.length;
     this.classes = head.classes;
     this.kinds = head.kinds;
@@ -40,6 +40,8 @@ export class TimelineData {
     this.tasks = tasks;
     this.locks = locks;
     this.path = path ?? { location: [], from: [], to: [], position: [] };
+    /** Samples of the call path, by location and time, if the trace has some; one of `every` so many. @type {Record<string, any> | undefined} */
+    this.samples = samples;
     /** Counters in bins of time, if the trace has some. @type {{ counters: [string, string][], merged: number, rows: number, bins: number, width: number } | undefined} */
     this.courses = courses;
     this.counters = counters;
@@ -84,6 +86,16 @@ export class TimelineData {
   // What a location does where nothing is drawn.
   get nothing() {
     return this.threaded ? "Idle thread, or outside the program" : "Outside the program";
+  }
+
+  // How many samples of a window each call path has itself, by position.
+  sampled({ from, to, first, last }) {
+    const counts = new Float64Array(this.model.positions);
+    const { location, time, position, every } = this.samples ?? { location: [], every: [1] };
+    for (let i = 0; i < location.length; i++) {
+      if (location[i] >= first && location[i] < last && time[i] >= from && time[i] < to) counts[position[i]] += every[0];
+    }
+    return counts;
   }
 
   // Whether a row is a stream of a device.

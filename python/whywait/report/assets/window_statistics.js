@@ -1,7 +1,9 @@
-// Statistics of the timeline's window: time by class, and by function if individual calls are known.
+// Statistics of the timeline's window: time by class, by function if individual calls are known, and the samples in it.
 
+import { pale } from "./color.js";
 import { fill, make } from "./dom.js";
-import { percent, seconds } from "./format.js";
+import { percent, plural, seconds } from "./format.js";
+import { Icicle } from "./icicle.js";
 import { exportButtons } from "./table_export.js";
 
 const FUNCTIONS = 12;
@@ -9,11 +11,14 @@ const FUNCTIONS = 12;
 const BINS = 200;
 // Shares of bins are rounded.
 const ROUNDING = 0.002;
+// Standard deviations of the interval at 95%.
+const LIKELY = 1.96;
 
 export class WindowStatistics {
   constructor(data) {
     this.data = data;
     this.body = make("div", { class: "tables" });
+    this.icicle = new Icicle("Samples of this window: functions below their callers");
     this.node = make("details", { class: "statistics", ontoggle: () => this.fill() }, make("summary", {}, "Statistics of this window"), this.body);
     this.rows = [];
   }
@@ -49,7 +54,26 @@ export class WindowStatistics {
       !isExact && make("p", { class: "hint" }, `Classes are known at a resolution of ${seconds(level.width)}.`),
       functions.length > 0 && table("Time by function",
         functions.slice(0, FUNCTIONS).map(({ name, time }) => row(name, time / whole))),
-      exportButtons("window", () => this.rows));
+      exportButtons("window", () => this.rows),
+      this.samples());
+  }
+
+  // The samples of the window, as a flame graph.
+  samples() {
+    const { data } = this;
+    const counts = data.sampled(this.window);
+    const { parent } = data.model.callpaths;
+    for (let position = counts.length - 1; position >= 0; position--) if (parent[position] >= 0) counts[parent[position]] += counts[position];
+    const all = counts.reduce((sum, count, position) => (parent[position] < 0 ? sum + count : sum), 0);
+    if (!all) return null;
+    const name = (position) => data.callName(position);
+    const text = (position) => {
+      const share = counts[position] / all;
+      return `${percent(share)} ± ${percent(LIKELY * Math.sqrt(Math.max(share * (1 - share), 1 / all) / all))}, ${plural(counts[position], "sample")}`;
+    };
+    const look = (position) => ({ style: { "background-color": pale(`--time-${data.classes[data.calls.classes[position]][0]}`, 0.4) } });
+    this.icicle.show({ parent, width: counts, name, text, look, tooltip: (position) => [make("b", {}, name(position)), make("div", {}, text(position))] });
+    return make("section", { class: "of-samples" }, make("h3", {}, `${plural(all, "sample")} of the call path`), this.icicle.node);
   }
 
   // Time of each function in the window, without callees, longest first.

@@ -34,6 +34,8 @@ _CELLS = 1 << 19
 _MOST = 10_000
 # Individual calls are included if there are no more than this: enough for a few seconds on a few ranks.
 _CALLS = 100_000
+# Of more samples, only each so many-th is in a page.
+_SAMPLES = 200_000
 # Times closer than this are the same.
 _ROUNDING = 1e-9
 # Number of bins for all counters, and maximum per row.
@@ -223,6 +225,8 @@ def _blocks(result: ResultData, timeline: Timeline) -> Iterator[tuple[str, str]]
                 | {"bytes": table["bytes"].to_numpy().astype(np.float64)}
             ),
         )
+    if result.facts.get("samples"):
+        yield "timeline-samples", blocks.columns(_samples(result, rows))
     locks = timeline.locks
     yield (
         "timeline-locks",
@@ -365,6 +369,20 @@ def _positions_of_calls(tree: CallTree, calls: pa.Table) -> npt.NDArray[np.int32
     """Return the positions of calls, those that manage the team of a parallel region after all call paths."""
     shift = np.where(calls["is_management"].to_numpy(), len(tree), 0)
     return (_positions(tree, calls["callpath"]) + shift).astype(np.int32)
+
+
+def _samples(result: ResultData, rows: _Rows) -> dict[str, npt.NDArray[Any]]:
+    """Return samples of time, each so many-th if there are too many for a page, by location and time."""
+    table = result.tables.samples
+    table = table.filter(pc.and_(pc.equal(table["kind"], "time"), pc.is_valid(table["callpath"])))
+    every = -(-table.num_rows // _SAMPLES) or 1
+    table = table.take(np.arange(0, table.num_rows, every))
+    return {
+        "location": rows.of(table["location"]),
+        "position": _positions(result.tree, table["callpath"]),
+        "time": table["time"].to_numpy(),
+        "every": np.array([every], np.uint32),
+    }
 
 
 def _waits(

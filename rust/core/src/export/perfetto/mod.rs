@@ -12,6 +12,7 @@
 //! | lock that threads wait for | slices of its owners, on the tracks *Locks* of the process |
 //! | non-blocking collective operation | slice of the tracks *Non-blocking collectives* of the process, its hidden part within |
 //! | critical path | slices of a track of their own |
+//! | sample of the call path | instant on the track *Samples* below the thread |
 //! | counter | counter track below the thread or the process it belongs to |
 //! | replayed queue, requests, bytes in flight of a process | counter track below the process |
 //! | threads that wait for locks, tasks that are ready or run, collectives in flight | counter tracks below the process |
@@ -29,6 +30,7 @@ mod flows;
 mod levels;
 mod packets;
 mod protobuf;
+mod samples;
 mod threads;
 mod tracks;
 mod written;
@@ -45,8 +47,8 @@ use crate::ids::{LocationId, RegionKey};
 use crate::parallel::iter::prelude::*;
 use crate::queues::{Quantity, Queues};
 use crate::severity::Metric;
-use crate::trace::Trace;
 use crate::trace::decode::Progress;
+use crate::trace::{CallPath, Trace};
 use crate::{Error, Result};
 use flows::Flows;
 use packets::{Name, Packets, Track};
@@ -85,7 +87,8 @@ pub fn write(
     flows.sort();
     let Flows { ends, caused, transferred, sent, mut written, .. } = flows;
 
-    let (names, name_of) = names(trace, label);
+    let callpaths: Vec<CallPath> = analysis.sampling.callpaths(&trace.tree).collect();
+    let (names, name_of) = names(trace, &callpaths, label);
     let first_metric = (names.len() - Metric::ALL.len()) as Name + 1;
     let of_locations = trace.definitions.locations.len() + trace.definitions.processes.len() + 1;
     let mut writer = match out {
@@ -96,12 +99,13 @@ pub fn write(
             definitions,
             selection,
             names,
+            callpaths: &callpaths,
             name_of: &name_of,
             first_metric,
             clock: Clock::of(trace),
             first_id: first_id(trace),
             next_track: 1 + of_locations as Track,
-            introduced: vec![false; trace.tree.len()],
+            introduced: vec![false; callpaths.len()],
             progress,
             written: Written::default(),
         }),
@@ -140,6 +144,12 @@ pub fn write(
             writer.critical_path(&causes.path)?;
         }
     }
+    if analysis.sampling.count > 0 {
+        let samples = analysis.sampling.rows(trace)?;
+        if let Some(writer) = &mut writer {
+            writer.samples(&samples)?;
+        }
+    }
     let kinds = &analysis.counters.kinds;
     let locations: Vec<LocationId> = trace.own_locations().map(LocationId::at).filter(|_| !kinds.is_empty()).collect();
     let locations: Vec<&[LocationId]> = locations.chunks(COUNTED).collect();
@@ -167,19 +177,18 @@ pub fn write(
 }
 
 /// The interned names: regions, then metrics; and that of each call path.
-fn names(trace: &Trace, label: &dyn Fn(Metric) -> String) -> (Vec<String>, Vec<Name>) {
-    let regions: FxHashMap<RegionKey, Name> =
-        trace.tree.nodes().iter().fold(FxHashMap::default(), |mut names, node| {
-            let next = names.len() as u64 + 1;
-            names.entry(node.region).or_insert(next);
-            names
-        });
+fn names(trace: &Trace, callpaths: &[CallPath], label: &dyn Fn(Metric) -> String) -> (Vec<String>, Vec<Name>) {
+    let regions: FxHashMap<RegionKey, Name> = callpaths.iter().fold(FxHashMap::default(), |mut names, node| {
+        let next = names.len() as u64 + 1;
+        names.entry(node.region).or_insert(next);
+        names
+    });
     let name = |&key: &RegionKey| trace.regions.name(trace.records(), key).to_owned();
     let mut named: Vec<(Name, String)> = regions.iter().map(|(key, &number)| (number, name(key))).collect();
     named.sort_unstable();
     let mut names: Vec<String> = named.into_iter().map(|(_, name)| name).collect();
     names.extend(Metric::ALL.iter().map(|&metric| label(metric)));
-    (names, trace.tree.nodes().iter().map(|node| regions[&node.region]).collect())
+    (names, callpaths.iter().map(|node| regions[&node.region]).collect())
 }
 
 /// What is made and passed on at a time.

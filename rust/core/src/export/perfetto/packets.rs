@@ -77,9 +77,10 @@ pub(super) enum Category {
     Lock,
     Nonblocking,
     Hidden,
+    Sample,
 }
 
-const CATEGORIES: [(Category, &str); 7] = [
+const CATEGORIES: [(Category, &str); 8] = [
     (Category::Region, "region"),
     (Category::WaitState, "wait_state"),
     (Category::CriticalPath, "critical_path"),
@@ -87,6 +88,7 @@ const CATEGORIES: [(Category, &str); 7] = [
     (Category::Lock, "lock"),
     (Category::Nonblocking, "nonblocking"),
     (Category::Hidden, "hidden"),
+    (Category::Sample, "sample"),
 ];
 
 // Fields of TracePacket, TrackDescriptor, TrackEvent, DebugAnnotation and InternedData.

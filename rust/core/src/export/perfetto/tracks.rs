@@ -17,7 +17,7 @@ use crate::ids::{CallPathId, LocationId};
 use crate::matching::transfers::Transfer;
 use crate::trace::columns::OperationKind;
 use crate::trace::decode::Progress;
-use crate::trace::{Shard, Trace};
+use crate::trace::{CallPath, Shard, Trace};
 use crate::{Error, Result};
 
 /// Events of a location that are written together.
@@ -29,7 +29,8 @@ pub(super) struct Writer<'a, W> {
     pub(super) definitions: &'a Definitions,
     pub(super) selection: &'a Selection,
     pub(super) names: Vec<String>,
-    /// Names of the regions of all call paths.
+    /// All call paths, also those that only samples have, and the names of their regions.
+    pub(super) callpaths: &'a [CallPath],
     pub(super) name_of: &'a [Name],
     pub(super) first_metric: Name,
     pub(super) clock: Clock,
@@ -142,7 +143,7 @@ impl<W: Write> Writer<'_, W> {
         1 + (definitions.locations.len() + number) as Track
     }
 
-    fn new_track(&mut self, above: Option<Track>, name: &str) -> Result<Track> {
+    pub(super) fn new_track(&mut self, above: Option<Track>, name: &str) -> Result<Track> {
         let track = self.next_track;
         self.next_track += 1;
         self.packets.track(track, above, name)?;
@@ -238,7 +239,7 @@ impl<W: Write> Writer<'_, W> {
             let mut at = callpath;
             while at.is_some() {
                 names.push(self.names[self.name_of[at] as usize - 1].as_str());
-                at = self.trace.tree.nodes()[at].parent;
+                at = self.callpaths[at].parent;
             }
             names.reverse();
             let text = names.join("/");

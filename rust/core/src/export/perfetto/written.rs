@@ -27,6 +27,8 @@ pub struct Written {
     pub transfer_flows: u64,
     /// Stretches of the critical path.
     pub critical_path: u64,
+    /// Samples of the call path.
+    pub samples: u64,
     /// Tracks of counters.
     pub counters: u64,
     /// Omitted flows, which would go backwards in time.
@@ -50,6 +52,7 @@ impl Written {
             operations: self.operations + other.operations,
             transfer_flows: self.transfer_flows + other.transfer_flows,
             critical_path: self.critical_path + other.critical_path,
+            samples: self.samples + other.samples,
             counters: self.counters + other.counters,
             backwards: self.backwards + other.backwards,
             bytes: self.bytes + other.bytes,
