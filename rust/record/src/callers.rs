@@ -1,8 +1,10 @@
 //! Whether a call is the program's own. MPI, OpenMP, Python and the C library have threads, locks and files of their own, which are part of
 //! what the program asked them for; and MPI's libraries for Fortran call `PMPI_` functions for it.
 
+use crate::modules;
 use crate::system::{self, Found};
 use std::ffi::{CStr, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Files whose calls are not the program's, by how their names begin.
@@ -78,14 +80,15 @@ pub(crate) fn of(address: usize) -> Caller {
     if known >> 2 == address {
         return Caller::numbered(known & 3);
     }
-    let answer = look_up(address);
+    let Some(answer) = look_up(address) else { return Caller::Library };
     place.store(address << 2 | answer as usize, Relaxed);
     answer
 }
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> i32;
 
-/// The address of `_dl_find_object`, which takes no lock; 0 before glibc 2.35, which does not have it.
+/// The address of `_dl_find_object`, which takes no lock; 0 before glibc 2.35, which does not have it. There, only objects that were listed are known:
+/// all else takes a lock.
 static FIND: AtomicUsize = AtomicUsize::new(0);
 /// Whose calls those of the executable are.
 static EXECUTABLE: AtomicUsize = AtomicUsize::new(Caller::Program as usize);
@@ -96,36 +99,40 @@ pub(crate) fn prepare() {
     EXECUTABLE.store(of_file(crate::title::executable().as_bytes()) as usize, Relaxed);
 }
 
+/// Lists the loaded objects, at the beginning of the recording, if nothing else tells of them.
+pub(crate) fn begin() {
+    if FIND.load(Relaxed) == 0 {
+        modules::refreshed();
+    }
+}
+
+/// Whose code is at an address; none if the object is not known, which may be so for now only.
 #[cold]
-fn look_up(address: usize) -> Caller {
-    let name = match FIND.load(Relaxed) {
-        0 => {
-            // SAFETY: an empty record, which the call fills in.
-            let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-            // SAFETY: the pointer is valid.
-            if unsafe { libc::dladdr(address as *const c_void, &raw mut info) } == 0 {
-                return Caller::Library;
-            }
-            info.dli_fname
-        }
-        find => {
-            // SAFETY: the loader's own function of this name.
-            let find = unsafe { std::mem::transmute::<usize, FindObject>(find) };
-            // SAFETY: an empty record, which the call fills in.
-            let mut found: Found = unsafe { std::mem::zeroed() };
-            // SAFETY: both pointers are valid.
-            if unsafe { find(address as *mut c_void, &raw mut found) } != 0 || found.object.is_null() {
-                return Caller::Library;
-            }
-            // SAFETY: the loader's description of an object, which the caller's frame keeps loaded.
-            unsafe { (*found.object).name }
-        }
+fn look_up(address: usize) -> Option<Caller> {
+    let path = match FIND.load(Relaxed) {
+        0 => modules::current()?.path_of(address)?.as_os_str().as_bytes(),
+        find => found_by(find, address)?.to_bytes(),
     };
-    // SAFETY: the loader's names are strings.
-    let path = if name.is_null() { c"" } else { unsafe { CStr::from_ptr(name) } }.to_bytes();
-    match path.rsplit(|byte| *byte == b'/').next() {
+    Some(match path.rsplit(|byte| *byte == b'/').next() {
         None | Some([]) => Caller::numbered(EXECUTABLE.load(Relaxed)),
         Some(file) => of_file(file),
+    })
+}
+
+/// The path of the object at an address, by the loader's function for it.
+fn found_by(find: usize, address: usize) -> Option<&'static CStr> {
+    // SAFETY: the loader's own function of this name.
+    let find = unsafe { std::mem::transmute::<usize, FindObject>(find) };
+    // SAFETY: an empty record, which the call fills in.
+    let mut found: Found = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid.
+    if unsafe { find(address as *mut c_void, &raw mut found) } != 0 || found.object.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's description of an object, which the caller's frame keeps loaded; its names are strings.
+    unsafe {
+        let name = (*found.object).name;
+        Some(if name.is_null() { c"" } else { CStr::from_ptr(name) })
     }
 }
 
@@ -146,8 +153,16 @@ mod tests {
     fn calls_of_the_program_count() {
         prepare();
         assert_eq!(of(calls_of_the_program_count as *const () as usize), Caller::Program);
-        assert_eq!(look_up(libc::getpid as *const () as usize), Caller::Library);
-        assert!(!count(16), "nothing is loaded there");
+        // By the loader's function, and by the list of objects.
+        for find in [FIND.load(Relaxed), 0] {
+            FIND.store(find, Relaxed);
+            begin();
+            assert_eq!(look_up(calls_of_the_program_count as *const () as usize), Some(Caller::Program));
+            assert_eq!(look_up(libc::getpid as *const () as usize), Some(Caller::Library));
+            assert_eq!(look_up(16), None, "nothing is loaded there");
+        }
+        prepare();
+        assert!(!count(16));
         for (file, expected) in
             [("libstdc++.so.6", Caller::Program), ("libmpich.so.12", Caller::Library), ("python3.12", Caller::Agent)]
         {

@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// What is known of the loaded objects at a time.
 pub(crate) struct Modules {
     pub(crate) unwinder: UnwinderNative<&'static [u8], MustNotAllocateDuringUnwind>,
-    /// Ranges of addresses, ascending.
-    ranges: Vec<Range<usize>>,
+    /// Ranges of addresses, ascending, and the paths of their files: empty for the program itself.
+    ranges: Vec<(Range<usize>, PathBuf)>,
     /// The loader's counts of what it loaded and unloaded.
     counts: (u64, u64),
 }
@@ -41,10 +41,19 @@ struct Object {
 }
 
 impl Modules {
+    fn find(&self, address: usize) -> Option<&(Range<usize>, PathBuf)> {
+        let after = self.ranges.partition_point(|(range, _)| range.start <= address);
+        after.checked_sub(1).and_then(|at| self.ranges.get(at)).filter(|(range, _)| range.contains(&address))
+    }
+
     /// The object that an address is in.
     pub(crate) fn range_of(&self, address: usize) -> Option<Range<usize>> {
-        let after = self.ranges.partition_point(|range| range.start <= address);
-        after.checked_sub(1).and_then(|at| self.ranges.get(at)).filter(|range| range.contains(&address)).cloned()
+        self.find(address).map(|(range, _)| range.clone())
+    }
+
+    /// The path of its file; empty for the program itself.
+    pub(crate) fn path_of(&self, address: usize) -> Option<&Path> {
+        self.find(address).map(|(_, path)| path.as_path())
     }
 
     /// Whether an address is in a known object.
@@ -227,11 +236,12 @@ fn list(old: Option<&Modules>) -> Modules {
     let mut ranges = Vec::new();
     let time = now();
     for object in objects() {
-        ranges.push(object.range.clone());
+        ranges.push((object.range.clone(), object.path.clone()));
         if let Some(module) = module(&object) {
             unwinder.add_module(module);
         }
-        if old.is_none_or(|old| !old.ranges.contains(&object.range) || old.counts.1 != counts.1) {
+        if old.is_none_or(|old| !old.ranges.iter().any(|(range, _)| *range == object.range) || old.counts.1 != counts.1)
+        {
             let payload = Payload::default()
                 .u64(time)
                 .u64(object.base as u64)
@@ -242,7 +252,7 @@ fn list(old: Option<&Modules>) -> Modules {
             spool::define(Entry::Module, &payload);
         }
     }
-    ranges.sort_by_key(|range| range.start);
+    ranges.sort_by_key(|(range, _)| range.start);
     Modules { unwinder, ranges, counts }
 }
 
@@ -269,5 +279,8 @@ mod tests {
         let modules = list(None);
         assert!(modules.knows(this_program_is_known as *const () as usize));
         assert!(!modules.knows(8));
+        let name = |address| modules.path_of(address).and_then(Path::file_name).unwrap_or_default().to_owned();
+        assert!(name(libc::getpid as *const () as usize).to_string_lossy().starts_with("libc."));
+        assert_eq!(modules.path_of(this_program_is_known as *const () as usize), Some(Path::new("")));
     }
 }

@@ -220,6 +220,7 @@ fn start(session: Option<usize>) -> bool {
 fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
     comms::begin(group, rank, size);
     counters::begin(&loaded.options.counters, !SESSION.load(Ordering::Relaxed));
+    callers::begin();
     if loaded.options.callpaths {
         unwind::begin(loaded.options.python);
     }
