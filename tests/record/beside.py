@@ -177,6 +177,7 @@ def _solver(name: str, data: str) -> Program:
 SUBJECTS = (
     Program("beside", "beside.c"),
     Program("threads", "threads.c", options=("-lpthread",), recorded=("--threads",), times=True),
+    Program("files", "files.c", recorded=("--groups=posix",)),
     Program("ring_f08", "ring_f08.f90", language="fortran"),
     Program("ring_mpif", "ring_mpif.f90", language="fortran"),
     Program("ring_mpi", "ring_mpi.f90", language="fortran"),

@@ -8,7 +8,7 @@ import pytest
 from .beside import SUBJECTS, differences
 
 # What one process can see of itself, and threads; the others every night.
-SOON = {"beside", "threads"}
+SOON = {"beside", "threads", "files"}
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,15 @@ SOON = {"beside", "threads"}
 )
 def test_a_run_beside_a_run(mpi, program, tmp_path):
     found = differences(program, mpi, tmp_path)
+    if found is None:
+        pytest.skip(f"{program.name} is not here, or not for {mpi.name}")
+    assert {aspect: lines for aspect, lines in found.items() if lines} == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("program", SUBJECTS, ids=lambda program: program.name)
+def test_a_run_with_files_beside_a_run(mpi, program, tmp_path):
+    found = differences(replace(program, recorded=(*program.recorded, "--groups=posix")), mpi, tmp_path)
     if found is None:
         pytest.skip(f"{program.name} is not here, or not for {mpi.name}")
     assert {aspect: lines for aspect, lines in found.items() if lines} == {}
