@@ -46,7 +46,8 @@ def test_each_pattern_has_a_document_with_an_example(pattern):
 
 
 def test_each_pattern_has_a_detector():
-    detectors = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rust/core/src/waits").rglob("*.rs"))
+    rooms = (ROOT / "rust/core/src" / room for room in ("waits", "matching"))
+    detectors = "".join(path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.rs"))
     booked = set(re.findall(r"Metric::(\w+)", detectors))
     rows = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rust/core/src/schema/rows").glob("*.rs"))
     named = {name: variant for variant, name in re.findall(r'^ +(\w+) = "(\w+)" \{$', rows, re.MULTILINE)}
