@@ -73,7 +73,8 @@ much one grows from the call's Enter to the next sample), `parameters step phase
 perf 0.5` (and each sample stands for so many seconds outside of the system).
 
 `0: sample main/step/kernel(stime=0.002, minflt=7) @2.5, 2.6` is what samples saw at these times, and how much processor
-time in the system and how many faults there were since the sample before; `on=faults` is one that faults triggered.
+time in the system and how many faults there were since the sample before; `on=faults` is one that faults triggered,
+and `at=memcpy` where in a library it was.
 
 Every rank runs the program `program` from second 0 to its last event.
 """
@@ -924,6 +925,10 @@ class Sampled:
         name, mode, period = "CPU time", InterruptGeneratorMode.TIME, round((self.archive.script.period or 0.01) * 1e9)
         if options.pop("on", None) == "faults":
             name, mode, period = "page faults", InterruptGeneratorMode.COUNT, 500
+        attributes = None
+        if address := options.pop("at", None):
+            known = {attribute.name: attribute for attribute in d._attributes}
+            attributes = {known.get("address") or d.attribute("address", "", Type.STRING): address}
         exponent = -9 if mode == InterruptGeneratorMode.TIME else 0
         generator = d.interrupt_generator(name, mode, Base.DECIMAL, exponent, period)
         if options:
@@ -942,7 +947,7 @@ class Sampled:
             ]
             metric = d.metric_class(members, occurrence=MetricOccurrence.ASYNCHRONOUS)
             yield ev.Metric(time, metric, list(self.used.values()))
-        yield ev.CallingContextSample(time, *self._context(path), generator)
+        yield ev.CallingContextSample(time, *self._context(path), generator, attributes=attributes)
 
 
 class Recorder:

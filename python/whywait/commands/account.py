@@ -11,6 +11,8 @@ from whywait.commands.results import RESULT, add_analysis, add_focus, ask
 if TYPE_CHECKING:
     import argparse
 
+    from whywait import Result
+
 
 def add(verbs: Any) -> None:
     """Add the verb to the command line."""
@@ -38,6 +40,14 @@ def add(verbs: Any) -> None:
     )
 
 
+def _inside(result: Result, line: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what threads did in the calls of a line, by samples, if it is about what calls take beyond others."""
+    from whywait.analysis.inside_calls import inside
+
+    is_excess = line["row"].endswith(".excess") and line["callpath_id"] is not None
+    return inside(result, [line["callpath_id"]]) if is_excess else None
+
+
 def run(options: argparse.Namespace) -> Answer:
     """Return the account."""
     from whywait.analysis.account import account
@@ -54,6 +64,8 @@ def run(options: argparse.Namespace) -> Answer:
             found.as_dict() | {"by_iteration": lines},
             lambda screen: iteration_lines(lines, options.top, screen.width),
         )
+    if options.by == "callpath":
+        lines = [line | {"inside": _inside(result, line)} for line in lines]
     return Answer(
         found.as_dict() | {f"by_{options.by}": lines},
         lambda screen: table_lines(found, result, options.by, options.top, screen.width, unicode=screen.unicode),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer, Column, table
 from whywait.commands.common import add_top, add_verb
 from whywait.commands.results import RESULT, add_analysis, add_focus, asked_focus
-from whywait.report.terminal import seconds
+from whywait.report.terminal import paragraph, percent, seconds
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +23,7 @@ _PARTS = {
     "locks": "the locks",
     "tasks": "the tasks and their regions",
     "loops": "the loops, sections, and single blocks",
+    "samples": "what threads without recorded calls do, by samples",
 }
 
 
@@ -38,7 +39,7 @@ def add(verbs: Any) -> None:
         "determines the run time. Then list the tasks by construct: how many there are, how long they run, "
         "how long it takes to create and to start them, and how much parallelism their regions have. Then list the "
         "loops, sections, and single blocks: how much longer the longest thread takes than the mean, and which one is "
-        "last.",
+        "last. Then, if there are samples, what threads without recorded calls do, and whether one has more to do.",
         "whywait threads scorep_run/traces.otf2 --top 3",
         run,
         operands={"result": RESULT},
@@ -53,6 +54,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the locks, the tasks, and the loops of the run."""
     from whywait.analysis.focus import find_focus
+    from whywait.analysis.sampled_threads import sampled_threads
     from whywait.model.selection import in_subtrees
 
     chosen = {name for name in _PARTS if getattr(options, name)} or set(_PARTS)
@@ -66,9 +68,10 @@ def run(options: argparse.Namespace) -> Answer:
         def is_in(row: Mapping[str, Any]) -> bool:
             return inside is None or (row["callpath_id"] is not None and bool(inside[row["callpath_id"]]))
 
-        return [list(filter(is_in, way(window).to_pylist())) if name in chosen else [] for name, way in ways]
+        of_calls = [list(filter(is_in, way(window).to_pylist())) if name in chosen else [] for name, way in ways]
+        return [*of_calls, sampled_threads(result) if "samples" in chosen and inside is None else []]
 
-    focus, (rows, tasks, regions, loops) = asked_focus(options, found)
+    focus, (rows, tasks, regions, loops, sampled) = asked_focus(options, found)
     data = {
         "locks": rows[: options.top],
         "count": len(rows),
@@ -76,10 +79,11 @@ def run(options: argparse.Namespace) -> Answer:
         "tasks": tasks[: options.top],
         "task_regions": regions[: options.top],
         "loops": loops[: options.top],
+        "sampled_threads": sampled,
     }
 
     def lines(screen: Screen) -> Iterator[Line]:
-        if not rows and not tasks and not loops:
+        if not rows and not tasks and not loops and not sampled:
             yield [("No locks of threads, no tasks, and no loops are recorded.", "")]
         if rows:
             yield from of_locks(screen)
@@ -95,6 +99,10 @@ def run(options: argparse.Namespace) -> Answer:
             where = "one loop, section, or single block" if len(loops) == 1 else count
             yield [(f"In {where}, the longest thread takes {loss} more than the mean.", "")]
             yield from _of_loops(data["loops"], " → " if screen.unicode else " > ")
+        if sampled:
+            yield from [[]] if rows or tasks or loops else []
+            for row in sampled[: options.top]:
+                yield from paragraph(_of_sampled(row), screen.width)
 
     def of_locks(screen: Screen) -> Iterator[Line]:
         contended = sum(row["contended"] > 0 for row in rows)
@@ -108,6 +116,19 @@ def run(options: argparse.Namespace) -> Answer:
             yield [(f"{number}. {_place(row, arrow)}", "")]
 
     return Answer(data, lines, focus=focus)
+
+
+def _of_sampled(row: dict[str, Any]) -> str:
+    """Return the words for the threads of a rank without recorded calls."""
+    count = "1 thread" if row["threads"] == 1 else f"{row['threads']} threads"
+    parts = [f"{one['function']} {percent(one['share'])} ± {percent(one['error'])}" for one in row["functions"]]
+    text = f"Rank {row['rank']}: {count} without recorded calls computed for {seconds(row['time'])}, "
+    text += f"by {row['samples']:,} samples: {', '.join(parts)}."
+    if (late := row["late"]) is not None:
+        text += f" Thread {late['thread']} spends {seconds(late['time'])} in {late['function']}, "
+        more = seconds(late["time"] - late["others"])
+        text += f"{more} ± {seconds(late['error'])} more than the others do on average."
+    return text
 
 
 def _of_tasks(tasks: list[Any], regions: list[Any], arrow: str) -> Iterator[Line]:

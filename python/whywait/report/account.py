@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.analysis.account import groups, rows
 from whywait.analysis.device_use import device_account
 from whywait.analysis.focus import focused
+from whywait.analysis.inside_calls import inside
 from whywait.report.focus import focus_line
 from whywait.report.terminal import paragraph, path, percent, seconds
 
@@ -24,6 +25,8 @@ _NAME, _LEAST_BAR = 38, 6
 _GROUP = 12
 # Smaller shares of the CPU time are left out.
 _LEAST = 0.001
+# What calls take beyond others of their kind, which samples in them may explain.
+_EXCESS = frozenset({"transfer.excess", "library.excess"})
 
 
 def account_lines(found: Account, result: ResultData, width: int, *, unicode: bool = True) -> Iterator[Line]:
@@ -163,6 +166,19 @@ def table_lines(
             place = f"rank {line['rank']}" + (f", thread {line['thread']}" if line["thread"] else "")
         numbers = seconds(line["time"]).rjust(_TIME) + percent(line["share"]).rjust(_SHARE)
         yield [(numbers, ""), (f"  {rows()[line['row']].label.ljust(label)}  ", "dim"), (place, "")]
+        if line["row"] in _EXCESS and by == "callpath" and line["callpath"]:
+            yield from _inside_lines(inside(result, [line["callpath_id"]]), width)
+
+
+def _inside_lines(found: dict[str, Any] | None, width: int) -> Iterator[Line]:
+    """Yield what threads did inside calls, by samples."""
+    if found is None:
+        return
+    parts = [f"{one['kind']} {percent(one['share'])} ± {percent(one['error'])}" for one in found["parts"]]
+    indent = " " * (_TIME + _SHARE + 2)
+    text = f"in these calls, by {found['samples']:,} samples: {', '.join(parts)}"
+    for line in paragraph(text, width - len(indent)):
+        yield [(indent + line[0][0], "dim")]
 
 
 def iteration_lines(lines: Sequence[Mapping[str, Any]], top: int, width: int) -> Iterator[Line]:

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow_array::{BooleanArray, Float64Array, UInt32Array, UInt64Array};
+use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::ids::CallPathId;
-use whywait_core::sampling::{FunctionCost, FunctionTime, Sample};
+use whywait_core::sampling::{FunctionCost, FunctionTime, Sample, of_user_time, periods};
 use whywait_core::trace::call_samples::Usage;
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::InterruptGeneratorMode;
@@ -54,6 +54,12 @@ pub(crate) fn samples(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
     let modes: BTreeMap<u32, InterruptGeneratorMode> =
         definitions.interrupt_generators.iter().map(|of| (of.id, of.interrupt_generator_mode)).collect();
     let lines = lines(definitions);
+    let periods = periods(trace);
+    let weights = samples.iter().map(|sample| Some(periods.get(&sample.generator)? / trace.resolution as f64));
+    let user_only = of_user_time(trace);
+    let is_user_only =
+        samples.iter().map(|sample| Some(user_only.contains(&trace.definitions.locations[sample.location].id)));
+    let addresses = samples.iter().map(|sample| sample.address.map(|text| definitions.string(text)));
     let mut kinds = Names::with_capacity(samples.len());
     for sample in &samples {
         let is_count = modes.get(&sample.generator) == Some(&InterruptGeneratorMode::COUNT);
@@ -78,6 +84,9 @@ pub(crate) fn samples(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
         ("recorded_callpath", callpaths(|sample| sample.recorded)),
         ("kind", kinds.finish()),
         ("in_call", Arc::new(samples.iter().map(|sample| Some(is_call(sample))).collect::<BooleanArray>())),
+        ("weight", Arc::new(weights.collect::<Float64Array>())),
+        ("user_only", Arc::new(is_user_only.collect::<BooleanArray>())),
+        ("address", Arc::new(addresses.collect::<StringArray>())),
         ("line", Arc::new(samples.iter().map(|sample| lines.get(&sample.context).copied()).collect::<UInt32Array>())),
         ("system_time", Arc::new(Float64Array::from_iter_values(system_times))),
         ("minor_faults", used(|usage| usage.minor_faults)),

@@ -21,3 +21,4 @@ pub use profile::FunctionTime;
 pub(crate) use profile::find as profile;
 pub use rows::Sample;
 pub(crate) use strata::divided;
+pub use strata::{of_user_time, periods};

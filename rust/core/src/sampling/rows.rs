@@ -4,7 +4,7 @@ use bitcode::{Decode, Encode};
 
 use super::paths::Sampling;
 use crate::Result;
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, LocationId, NONE};
 use crate::trace::call_samples::Usage;
 use crate::trace::{CallPath, CallTree, Trace};
 
@@ -23,6 +23,8 @@ pub struct Sample {
     pub context: u32,
     /// What triggered it, an id of the definitions.
     pub generator: u32,
+    /// Where in a library it was, in a call: a string of the definitions; none if that is not known.
+    pub address: Option<u32>,
     /// What was used of the system since the sample before.
     pub usage: Usage,
 }
@@ -47,6 +49,7 @@ impl Sampling {
                         recorded: placed.recorded,
                         context: sample.context,
                         generator: sample.generator,
+                        address: Some(sample.address).filter(|&address| address != NONE),
                         usage: shard.usages.get(sample.usage as usize).copied().unwrap_or_default(),
                     });
                 }

@@ -102,24 +102,12 @@ impl<'a> Meaning<'a> {
         let is_count = |of: &&InterruptGenerator| of.interrupt_generator_mode == InterruptGeneratorMode::COUNT;
         let rare = generators.iter().filter(is_count);
         let rare = rare.filter(|of| definitions.string(of.name).contains("fault")).map(|of| of.id);
-        let clocks = generators.iter().filter(|of| !is_count(of));
-        let periods = clocks.map(|of| {
-            let base: f64 = if of.base == Base::BINARY { 2.0 } else { 10.0 };
-            let seconds = of.period as f64 * base.powi(i32::try_from(of.exponent).unwrap_or_default());
-            (of.id, seconds * trace.resolution as f64)
-        });
-        let text = |id| definitions.string(id);
-        let with = |wanted: (&str, &str)| -> FxHashSet<u64> {
-            let properties = definitions.location_properties.iter();
-            let found = properties.filter(|of| (text(of.name), text(of.string_value)) == wanted);
-            found.map(|of| of.location).collect()
-        };
         Self {
             is_divided,
             rare: rare.collect(),
-            periods: periods.collect(),
-            of_user_time: with(USER_TIME),
-            of_ticks: with(TICKS),
+            periods: periods(trace),
+            of_user_time: of_user_time(trace),
+            of_ticks: locations_with(trace, TICKS),
         }
     }
 
@@ -154,6 +142,33 @@ impl<'a> Meaning<'a> {
         let computed = period * samples.len() as f64 / trace.resolution as f64;
         switches as f64 > SWITCHES * computed
     }
+}
+
+/// Ids of the locations that have a property.
+fn locations_with(trace: &Trace, wanted: (&str, &str)) -> FxHashSet<u64> {
+    let definitions = trace.records();
+    let text = |id| definitions.string(id);
+    let properties = definitions.location_properties.iter();
+    properties.filter(|of| (text(of.name), text(of.string_value)) == wanted).map(|of| of.location).collect()
+}
+
+/// Ids of the locations that are sampled by a clock which stands still in the system, and without a core.
+#[must_use]
+pub fn of_user_time(trace: &Trace) -> FxHashSet<u64> {
+    locations_with(trace, USER_TIME)
+}
+
+/// Mean time between the samples of triggers that follow a clock, ticks, by their ids.
+#[must_use]
+pub fn periods(trace: &Trace) -> FxHashMap<u32, f64> {
+    let generators = trace.records().interrupt_generators.iter();
+    let clocks = generators.filter(|of| of.interrupt_generator_mode != InterruptGeneratorMode::COUNT);
+    let period = |of: &InterruptGenerator| {
+        let base: f64 = if of.base == Base::BINARY { 2.0 } else { 10.0 };
+        let seconds = of.period as f64 * base.powi(i32::try_from(of.exponent).unwrap_or_default());
+        (of.id, seconds * trace.resolution as f64)
+    };
+    clocks.map(period).collect()
 }
 
 /// What so many samples do not stand for of a time, ticks; `None` if it may be chance.

@@ -77,6 +77,8 @@ pub struct CallSample {
     pub events: u32,
     /// Position among [`super::shard::Shard::usages`]; [`NONE`] if nothing was used.
     pub usage: u32,
+    /// Where in a library it was, in a call: a string of the definitions; [`NONE`] if that is not known.
+    pub address: u32,
 }
 
 /// The metric classes whose records belong to samples.

@@ -148,6 +148,8 @@ pub struct DefinitionIndex {
     group_by_id: FxHashMap<u32, GroupId>,
     /// Ids of the attributes that tell the id of a notification, by which a process waits for it.
     pub notifications: Vec<u32>,
+    /// Attributes of samples in calls: where in a library they were.
+    pub addresses: Vec<u32>,
     /// What is inconsistent in the definitions.
     pub diagnostics: Vec<String>,
 }
@@ -237,9 +239,11 @@ impl DefinitionIndex {
         let usage_classes = UsageClasses::new(definitions);
         let mut counters = Counters::new(definitions, &usage_classes);
         counters.find_covered_threads(definitions, &locations);
-        let attributes = definitions.attributes.iter();
-        let notifications = attributes.filter(|named| definitions.string(named.name) == "notification");
-        let notifications = notifications.map(|named| named.id).collect();
+        let named = |name: &str| -> Vec<u32> {
+            let named = definitions.attributes.iter().filter(|one| definitions.string(one.name) == name);
+            named.map(|one| one.id).collect()
+        };
+        let (notifications, addresses) = (named("notification"), named("address"));
         Self {
             fold_from: Self::DEEP,
             has_streams: locations.iter().any(Location::is_stream),
@@ -256,6 +260,7 @@ impl DefinitionIndex {
             window_by_id,
             group_by_id,
             notifications,
+            addresses,
             diagnostics,
         }
     }

@@ -137,7 +137,7 @@ impl Decoder<'_> {
     }
 
     /// Keeps a sample.
-    pub(super) fn sample_context(&mut self, time: i64, context: u32, generator: u32) {
+    pub(super) fn sample_context(&mut self, time: i64, context: u32, generator: u32, address: u32) {
         self.state.records += 1;
         if !self.bounds.range().contains(&time) {
             self.note(DiagnosticKind::ImpossibleTime, time);
@@ -146,7 +146,7 @@ impl Decoder<'_> {
         let usage = keep(&mut self.shard.usages, self.state.contexts.usage.since_last());
         let events = self.shard.events.len() as u32;
         let time = time.max(self.state.now);
-        self.shard.call_samples.rows.push(CallSample { time, context, generator, events, usage });
+        self.shard.call_samples.rows.push(CallSample { time, context, generator, events, usage, address });
     }
 
     /// Takes over what a record of counters says about the next sample; returns whether it belongs to one.

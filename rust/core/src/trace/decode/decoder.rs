@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::Definitions;
-use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncType};
+use whywait_otf2::enums::{LockType, Paradigm, RmaAtomicType, RmaSyncType, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
@@ -505,7 +505,10 @@ impl EventSink for Decoder<'_> {
         }
         match *record {
             Event::CallingContextSample { calling_context, interrupt_generator, .. } => {
-                return self.sample_context(time, calling_context, interrupt_generator);
+                let address = attributes.into_iter().find(|named| self.index.addresses.contains(&named.id));
+                let address = address.filter(|named| named.value.kind == Type::STRING);
+                let address = address.and_then(|named| u32::try_from(named.value.bits).ok()).unwrap_or(NONE);
+                return self.sample_context(time, calling_context, interrupt_generator, address);
             }
             Event::Metric { metric, values }
                 if self.index.usage_classes.contains(metric) && self.update_usage(metric, values.iter()) =>
