@@ -435,3 +435,42 @@ def test_a_thread_computes_nothing_between_its_parts_in_teams(tmp_path):
     times = {(row["thread"], row["callpath"][-1]): row["time"] for row in rows}
     assert times[0, "serial"] == pytest.approx(12)
     assert {name: time for (thread, name), time in times.items() if thread == 1 and time} == {}
+
+
+def test_advice_has_changes_of_functions(tmp_path):
+    # Rank 1 spends 45 of 60 s in b, rank 0 15 of 30 s; only rank 1 is on the critical path.
+    advice = whywait.advise(analyzed(tmp_path, steps()), rounds=1)
+    found = {one.option: one for one in [*advice, *advice.bounds]}
+    assert found["--scale 'b=0.5'"].saved == pytest.approx(22.5, abs=0.05)
+    assert found["--scale 'b=0.5'"].locations == 2
+    like_others = found["--scale 'b@1=0.3333'"]
+    assert like_others.saved == pytest.approx(30, abs=0.1)
+    assert like_others.what == "b on rank 1 as fast as elsewhere"
+    assert found["--scale 'b=0'"].is_bound
+    assert advice.plan[0].option == "--scale 'b@1=0.3333'"
+
+
+def test_a_comparison_names_functions_that_differ_with_certainty(tmp_path, capsys):
+    first, second = (
+        analyzed(tmp_path / name, steps(late=late)) for name, late in (("first", "a b"), ("second", "a b/x b/x b"))
+    )
+    found = whywait.compare(first, second).functions()
+    assert found["samples"] == [120, 180]
+    # Of 90 s, samples give b with x 45 s in the first run, and 60 s in the second one.
+    rows = {row["callpath"][-1]: row for row in found["functions"]}
+    assert {name: (row["first"], row["second"]) for name, row in rows.items()} == {
+        "a": (pytest.approx(45), pytest.approx(30)), "b": (pytest.approx(45), pytest.approx(60)),
+    }  # fmt: skip
+    of_runs = deviation(60, 0.5, 60), deviation(30, 0.5, 60), deviation(60, 0.75, 120), deviation(30, 0.5, 60)
+    error = 1.96 * sqrt(sum(one**2 for one in of_runs))
+    assert rows["b"]["error"] == pytest.approx(error)
+    assert cli.main(["diff", str(tmp_path / "first"), str(tmp_path / "second")]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"main → step → b 45.0 s 60.0 s +15.0 s ± {error:.1f} s" in text
+
+
+def test_a_comparison_says_when_samples_do_not_decide(tmp_path, capsys):
+    for name in ("first", "second"):
+        analyzed(tmp_path / name, steps(count=10))
+    assert cli.main(["diff", str(tmp_path / "first"), str(tmp_path / "second")]) == 0
+    assert "By 60 and 60 samples, no function differs with certainty." in capsys.readouterr().out

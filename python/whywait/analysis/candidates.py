@@ -7,7 +7,7 @@ imbalance, propose a change. What each change gains, only a simulation says.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from whywait.analysis.causes import costliest, critical, delay_costs
 from whywait.analysis.changes import Changes
 from whywait.analysis.focus import profile_with, whole_of
+from whywait.analysis.functions import by_location, divided, is_of_samples, longest_functions
 from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Cut,
@@ -146,6 +147,7 @@ class _Proposer:
     def propose(self) -> Iterator[Candidate]:
         yield from self._from_delay_costs()
         yield from self._from_critical_path()
+        yield from self._from_functions()
         yield from self._from_devices()
         yield from self._from_operations()
         yield from self._from_messages()
@@ -154,17 +156,12 @@ class _Proposer:
 
     def _from_delay_costs(self) -> Iterator[Candidate]:
         """Yield changes of the costliest delays: balance them; if few locations cause them, adjust these only."""
-        table = delay_costs(self._result)
-        callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
-        costs = table["short_term"].to_numpy() + table["long_term"].to_numpy()
         for place in self._delays[:_PLACES]:
             number = place["callpath_id"]
             if place["costs"] < _SHARE * self._time or not self._computes(number):
                 continue
             yield from self._balance(number)
-            rows = callpath == number
-            by_location = sum_at(location[rows], costs[rows], len(self._result.places))
-            yield from self._like_others(number, by_location)
+            yield from self._like_others(number, self._costs_of(number))
 
     def _candidate(self, change: Change, kind: str, bound: float) -> Candidate:
         return Candidate(
@@ -200,6 +197,37 @@ class _Proposer:
     def _delays(self) -> list[dict[str, Any]]:
         """All call paths whose delays cost waiting, the costliest first."""
         return costliest(self._result, len(self._tree), paid_for="waiting")
+
+    def _from_functions(self) -> Iterator[Candidate]:
+        """Yield faster functions that only samples have seen: on the critical path, and where they make ranks late."""
+        for one in longest_functions(self._result, _LONGEST):
+            if (number := one.callpath) is not None:
+                locations = int(np.count_nonzero(by_location(self._result, number)))
+                for factor in (0.75, 0.5, 0.0):
+                    change = self._changes.faster(number, factor, below=bool(one.calls))
+                    yield replace(self._candidate(change, "scale", (1 - factor) * one.value), locations=locations)
+        for place in self._delays[:_PLACES]:
+            recorded = place["callpath_id"]
+            division = divided(self._result, [recorded]) if place["costs"] >= _SHARE * self._time else None
+            for one in division.named if division is not None else ():
+                if is_of_samples(number := one.callpath, self._result):
+                    time, costs = by_location(self._result, number), self._costs_of(recorded)
+                    like = self._changes.function_like_others(number, time, costs, below=bool(one.calls))
+                    if like is not None:
+                        yield self._candidate(like, "scale", self._on_path.get(recorded, 0.0))
+
+    def _costs_of(self, number: int) -> npt.NDArray[np.float64]:
+        """Return what a call path costs, by location."""
+        callpath, location, costs = self._costs
+        rows = callpath == number
+        return sum_at(location[rows], costs[rows], len(self._result.places))
+
+    @cached_property
+    def _costs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """Call path, location, and cost of all delays."""
+        table = delay_costs(self._result)
+        callpath, location = (table[name].to_numpy().astype(np.int64) for name in ("callpath", "location"))
+        return callpath, location, table["short_term"].to_numpy() + table["long_term"].to_numpy()
 
     def _owners(self, kind: str) -> list[int]:
         """Return the call paths of work that costs most while others wait for its end, as `kind` names it."""

@@ -217,8 +217,24 @@ class Changes:
         below
             Whether to change the computation in the call paths below, too.
         """
-        time = self._computation(number, below=below)
         here = np.flatnonzero(self.by_location("visits", number))
+        return self._like_others(number, (here, self._computation(number, below=below)), costs, below=below)
+
+    def function_like_others(
+        self, number: int, time: npt.NDArray[np.float64], costs: npt.NDArray[np.float64], *, below: bool
+    ) -> Change | None:
+        """Return the same for a function that only samples have seen, given its time by location."""
+        return self._like_others(number, (np.flatnonzero(time), time), costs, below=below)
+
+    def _like_others(
+        self,
+        number: int,
+        has: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]],
+        costs: npt.NDArray[np.float64],
+        *,
+        below: bool,
+    ) -> Change | None:
+        here, time = has
         slow = np.argsort(-costs, kind="stable")[: max(1, int(_SLOW_SHARE * here.size))]
         slow = slow[costs[slow] > 0]
         others = np.setdiff1d(here, slow)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from whywait.analysis.function_tree import LIKELY, largest, notable, trees
+from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -227,6 +228,44 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
         for one in largest(notable(functions, least), least, inf)
     ]
     return [] if [one["callpath_id"] for one in found] == [callpath] else found
+
+
+def functions(result: ResultData) -> list[Function]:
+    """Return the outermost functions in the time of all call paths, on all locations, each with what it calls."""
+    table = result.tables.function_times
+    values, variances = table["time"].to_numpy(), _variances(table, _DEVIATIONS["time"])
+    return trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())
+
+
+def longest_functions(result: ResultData, count: int) -> list[Function]:
+    """Return the functions that only samples have seen with the largest parts of the critical path, the longest first.
+
+    Each is taken with what it calls; none with less than a twentieth of the path is returned.
+    """
+    if not result.facts.get("samples"):
+        return []
+    table = result.tables.function_times
+    values, variances = table["critical"].to_numpy(), _variances(table, _DEVIATIONS["critical"])
+    functions = trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())
+    least = _SMALL * float(values.sum())
+    found = largest(notable(functions, least), least, inf) if least > 0 else []
+    return [one for one in found if is_of_samples(one.callpath, result)][:count]
+
+
+def is_of_samples(callpath: int | None, result: ResultData) -> TypeGuard[int]:
+    """Return whether only samples have seen a call path."""
+    return callpath is not None and callpath >= result.facts["callpaths"]
+
+
+def by_location(result: ResultData, callpath: int) -> npt.NDArray[np.float64]:
+    """Return how long a sampled call path ran on each location, with what it calls, in seconds."""
+    table, tree = result.tables.function_times, result.tree
+    begin = int(tree.position[callpath])
+    position = np.append(tree.position, -1)[_numbers(result, table)]
+    here = (position >= begin) & (position < int(tree.end[begin]))
+    return sum_at(
+        table["location"].to_numpy().astype(np.int64)[here], table["time"].to_numpy()[here], len(result.places)
+    )
 
 
 # The standard deviations of times with what functions call.

@@ -148,6 +148,26 @@ class Comparison:
 
         return finding_changes(self.first, self.second) if self.focus is None else None
 
+    def functions(self, least: float = 0.001) -> dict[str, Any] | None:
+        """Return the functions in which one run certainly spends more or less time than the other one, by samples.
+
+        Parameters
+        ----------
+        least
+            The smallest difference to return, as a share of the time of the first run.
+
+        Returns
+        -------
+        dict or None
+            See `whywait.analysis.function_changes.function_changes`. None also if another focus than the default one is
+            compared, of which functions have no times.
+        """
+        from whywait.analysis.function_changes import function_changes
+
+        if self.focus is not None:
+            return None
+        return function_changes(self.first, self.second, least * self.first.profile.total("time"))
+
     def exceeded(self, limits: Iterable[Threshold]) -> list[Threshold]:
         """Return the limits that the second run exceeds.
 

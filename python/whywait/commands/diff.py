@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive, share
 from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_analysis, add_focus, load_focus, name_of
-from whywait.report.terminal import whole_paths
+from whywait.report.terminal import path, whole_paths
 from whywait.report.values import group_name, quantity
 
 if TYPE_CHECKING:
@@ -119,6 +119,31 @@ def account_lines(
         yield []
 
 
+def _function_lines(found: dict[str, Any], top: int, screen: Screen) -> Iterator[Line]:
+    """Yield the functions that differ with certainty by samples."""
+    width = screen.width
+    rows = found["functions"]
+    if not rows:
+        first, second = found["samples"]
+        yield [(f"By {first:,} and {second:,} samples, no function differs with certainty.", "dim")]
+        yield []
+        return
+    label = width - 3 * _COLUMN
+    names = "".join(name.rjust(_COLUMN) for name in ("A", "B", "B - A"))
+    yield [("Functions, by samples".ljust(label) + names, "bold")]
+    for row in rows[:top]:
+        where = "in the system, or without a core"
+        if row["callpath"]:
+            where = path(row["callpath"][1:] or row["callpath"], label - 1, unicode=screen.unicode)
+        values = (*(quantity(row[side], "sec") for side in ("first", "second")), _signed_time(row["difference"]))
+        cells = "".join(text.rjust(_COLUMN) for text in values)
+        yield [(where.ljust(label), ""), (cells, _color(row["difference"]))]
+        source = f"{row['source']} " if row["source"] else ""
+        error = f"± {quantity(row['error'], 'sec')}"
+        yield [((f"  {source}"[: width - _COLUMN].ljust(width - _COLUMN) + error.rjust(_COLUMN)), "dim")]
+    yield []
+
+
 def _signed_time(difference: float) -> str:
     return _signed(quantity(abs(difference), "sec"), difference)
 
@@ -177,7 +202,7 @@ def run(options: argparse.Namespace) -> Answer:
         both.write_html(options.html)
 
     warning = " ".join(filter(None, (_other_program(first, second), clocks_differ((first, second))))) or None
-    accounts, findings = both.accounts(), both.findings()
+    accounts, findings, functions = both.accounts(), both.findings(), both.functions(options.least)
 
     def lines(screen: Screen) -> Iterator[Line]:
         if warning:
@@ -185,6 +210,8 @@ def run(options: argparse.Namespace) -> Answer:
         if options.callpath is None:
             yield from length_lines(both)
             yield from account_lines(accounts or [], findings or [], screen.width, options.least)
+            if functions is not None:
+                yield from _function_lines(functions, options.top, screen)
         yield from metric_lines(metrics, screen.width, least=options.least, verbose=options.verbose)
         yield from place_lines(places, both.parts, screen, options.top, groups=options.rank_groups)
         if smaller := all_places - places.num_rows:
@@ -204,6 +231,7 @@ def run(options: argparse.Namespace) -> Answer:
         "lengths": lengths,
         "account": accounts,
         "findings": findings,
+        "functions": functions,
         "metrics": metrics,
         "places": shown,
         "failed": failed,
