@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import sqrt
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings import rules
+from whywait.analysis.inside_calls import kind
 
 from tests.naive_findings import AnyOf, check
 
@@ -114,3 +115,41 @@ def _(raw, row):
 @check("more_waits", *ALL)
 def _(raw, row):
     return round(more(raw, row, "voluntary_switches"))
+
+
+def in_calls(raw: Raw, row: Row) -> list[dict]:
+    """Return the samples of time in calls of the function that a finding names."""
+    return [
+        one
+        for one in raw.rows("samples")
+        if one["kind"] == "time"
+        and one["recorded_callpath_id"] is not None
+        and raw.paths[one["recorded_callpath_id"]][-1] == row.value("region")
+    ]
+
+
+def parts_in_calls(raw: Raw, row: Row) -> dict[str, tuple[float, int]]:
+    """Return the share of each kind, and the number of samples, if these stand for all of the time."""
+    seen = Counter(kind(one["address"]) for one in in_calls(raw, row))
+    return {name: (count / seen.total(), seen.total()) for name, count in seen.items()}
+
+
+@check("samples_in_calls", *ALL)
+def _(raw, row):
+    return len(in_calls(raw, row))
+
+
+@check("kind_in_calls", *ALL)
+def _(raw, row):
+    return AnyOf(parts_in_calls(raw, row))
+
+
+@check("part_in_calls", *ALL)
+def _(raw, row):
+    return AnyOf(share for share, _ in parts_in_calls(raw, row).values())
+
+
+@check("error_in_calls", *ALL)
+def _(raw, row):
+    parts = parts_in_calls(raw, row).values()
+    return AnyOf(1.96 * sqrt(max(share * (1 - share), 1 / count) / count) for share, count in parts)

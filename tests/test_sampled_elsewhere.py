@@ -6,6 +6,7 @@ from math import sqrt
 import pytest
 import whywait
 from whywait import cli
+from whywait.analysis.findings import findings
 from whywait.analysis.inside_calls import inside, kind
 from whywait.analysis.sampled_threads import sampled_threads
 
@@ -65,6 +66,8 @@ def test_what_samples_do_not_stand_for_is_in_the_system_or_without_a_core(tmp_pa
     shares = {one["kind"]: one["share"] for one in found["parts"]}
     assert shares["polling"] == pytest.approx(0.7 * 30 / 60.1)
     assert shares["in the system"] == pytest.approx(6 / 60.1)
+    errors = {one["kind"]: one["error"] for one in found["parts"]}
+    assert errors["polling"] == pytest.approx(1.96 * 0.5 * sqrt(42) / 60.1)
     assert shares["asleep or without a core"] == pytest.approx(24.1 / 60.1)
     assert sum(shares.values()) == pytest.approx(1)
 
@@ -84,13 +87,15 @@ def test_the_account_tells_what_calls_do(tmp_path, capsys):
         if number == 20:
             lines += [f"*: sample main/MPI_Barrier(at='memcpy') @{begin + 0.5 + at}" for at in range(40)]
         begin += length + 1
-    analyzed(tmp_path, lines)
+    result = analyzed(tmp_path, lines)
     assert cli.main(["account", str(tmp_path), "--by", "callpath", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["by_callpath"]
     found = next(row["inside"] for row in rows if row["row"] == "transfer.excess" and row["inside"])
     assert found["parts"][0]["kind"] == "copying"
     assert cli.main(["account", str(tmp_path), "--by", "callpath"]) == 0
     assert "in these calls, by 80 samples: copying 100.0% ±" in " ".join(capsys.readouterr().out.split())
+    (words,) = (one.remarks["in_calls"] for one in findings(result) if "in_calls" in one.remarks)
+    assert words == "By 80 samples in these calls: copying 100% ± 2.5% of their time."
 
 
 def team(late=30):

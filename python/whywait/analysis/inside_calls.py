@@ -81,8 +81,8 @@ def inside(result: ResultData, callpaths: Collection[int]) -> dict[str, Any] | N
     if all(table["user_only"].to_pylist()) and time - weight > CERTAIN * period * sqrt(count):
         # The clock stood still in the system and without a core.
         used = min(float(pc.sum(table["system_time"]).as_py() or 0.0), time - weight)
-        shares = {name: share * weight / time for name, share in shares.items()}
-        errors = {name: error * weight / time for name, error in errors.items()}
+        shares = {name: period * seen / time for name, seen in kinds.items()}
+        errors = {name: period * sqrt(max(seen, 1)) / time for name, seen in kinds.items()}
         error = period * sqrt(count) / time
         shares |= {SYSTEM: used / time, AWAY: (time - weight - used) / time}
         errors |= {SYSTEM: error, AWAY: error}

@@ -30,6 +30,7 @@ from whywait.analysis.findings import (
     held_lock,
     host_bound,
     imbalance,
+    in_calls,
     io,
     kernel,
     late_partner,
@@ -145,6 +146,7 @@ _RULES = (
     targets_away,
     growing,
     functions,
+    in_calls,
 )
 # What is shown: losses of a percent and more, the first three, and others until 90% of the lost time are named.
 _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
