@@ -47,7 +47,7 @@ def truth(anchor: Path | str, *, causes: bool = False) -> Truth:
     for w in one_sided.waits:
         here, cause = (w.metric, w.rank, 0, w.callpath, *times(w)), (w.cause_rank, 0, w.cause_callpath, None)
         waits.append(WaitState(*here, *cause, w.last or None, w.inferred))
-    waits += [WaitState(*w, None) for w in devices.waits()]
+    waits += [WaitState(*w[:11]) for w in devices.waits()]
     in_seconds = [
         t._replace(
             start=(t.start - begin) / scale,

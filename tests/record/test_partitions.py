@@ -35,8 +35,8 @@ def test_a_receiver_waits_for_the_last_partition(mpi, tmp_path):
         assert not result.warnings
         for row, (_, delays, *_), took in zip(waits, CASES, map(float, done.stdout.split()), strict=True):
             assert delays * U - 0.002 < row["waiting"] < took, row
-        waited = sum(row["waiting"] for row in waits)
+        # Half of all delays, or more where the machine was busy.
         sim = whywait.whatif(result, [Cpu(2.0, ranks="1")])
-        assert sim.saved == pytest.approx(waited / 2, rel=0.1)
+        assert sum(delays for _, delays, *_ in CASES) * U / 2 - 0.01 < sim.saved < sum(row["waiting"] for row in waits)
 
     on_schedule(check)

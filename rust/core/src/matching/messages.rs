@@ -1,7 +1,7 @@
 //! Messages: which send belongs to which receive, and which calls of the receiver need which calls of the sender.
 //!
 //! A call that completes a receive, or that has found a message before, ends only after the call that sent it began. Wait
-//! states, costs and critical path, constraints of clocks, and the simulator take these [`Need`]s from here.
+//! states, costs and critical path, constraints of clocks, and the simulator take these needs from here.
 //!
 //! A message in partitions is sent by the call that makes the last one ready. What completes its receive needs all calls that
 //! make partitions ready, and a call that has found a partition those that make a part of it ready.

@@ -113,7 +113,7 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
             let receive = &shard.receives.rows[row];
             let lead = matches.send(row).map(|send| shard.enter(receive.instance) - send.enter);
             detector.detected.leads.push(lead.and_then(|lead| lead.try_into().ok()).unwrap_or(u32::MAX));
-            for need in needs.of(row).filter(|need| need.is_last) {
+            for need in needs.of(row).skip(1).filter(|need| need.is_last) {
                 detector.look(&need);
             }
             if latest.is_some_and(|latest| latest.call != receive.instance) {
