@@ -1,15 +1,12 @@
 //! Threads of a process: forks and joins, barriers of a team, locks.
 
-use rustc_hash::FxHashMap;
-
 use crate::clocks::constraints::Found;
 use crate::clocks::kind::Kind;
 use crate::diagnostics::Diagnostics;
-use crate::ids::LocationId;
-use crate::trace::columns::ThreadStep;
 use crate::trace::locations::Process;
 use crate::trace::{Shard, Trace};
 use crate::waits::locks::{self, LockKey};
+use crate::waits::posix;
 use crate::waits::teams::{Part, barriers_of, teams};
 
 /// The constraints between the threads of the processes of a shard.
@@ -67,22 +64,10 @@ fn of_team(shard: &Shard, team: &[Part], found: &mut Found) {
 
 /// Threads that were created one by one.
 fn of_created(shard: &Shard, process: &Process, found: &mut Found) {
-    let mut steps: FxHashMap<((u32, u64), ThreadStep), (LocationId, i64)> = FxHashMap::default();
-    for location in process.locations {
-        for row in shard.threads.of(shard.local(location)) {
-            steps.entry((row.thread, row.step)).or_insert((location, row.time));
-        }
-    }
-    let mut threads: Vec<(u32, u64)> = steps.keys().map(|(thread, _)| *thread).collect();
-    threads.sort_unstable();
-    threads.dedup();
-    for thread in threads {
-        let step = |step| steps.get(&(thread, step)).copied();
-        for (kind, before, after) in
-            [(Kind::Fork, ThreadStep::Create, ThreadStep::Begin), (Kind::Join, ThreadStep::End, ThreadStep::Wait)]
-        {
-            if let (Some(source), Some(target)) = (step(before), step(after)) {
-                found.link(kind, source, target);
+    for life in posix::lives(shard, process) {
+        for (kind, before, after) in [(Kind::Fork, life.create, life.begin), (Kind::Join, life.end, life.wait)] {
+            if let (Some((from, source)), Some((to, target))) = (before, after) {
+                found.link(kind, (from, source.time), (to, target.time));
             }
         }
     }
