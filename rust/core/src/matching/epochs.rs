@@ -6,13 +6,10 @@ use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::CollectiveOp;
 
-use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{GroupId, InstanceId, LocationId, ProcessId, WindowId};
-use crate::parallel::exchange::Inbox;
-use crate::parallel::iter::prelude::*;
+use crate::trace::Shard;
 use crate::trace::regions::Library;
-use crate::trace::{Shard, Trace};
 
 /// The epoch that an operation belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -272,44 +269,6 @@ impl Groups {
     pub fn of(&self, group: usize) -> &[u32] {
         &self.rows[self.offsets[group] as usize..self.offsets[group + 1] as usize]
     }
-}
-
-/// An exposure epoch, for one of its origins.
-#[derive(Clone, Copy, Debug, Encode, Decode)]
-pub(crate) struct Exposed {
-    pub window: WindowId,
-    pub origin: ProcessId,
-    pub target: ProcessId,
-    /// Shard of the target.
-    pub shard: u32,
-    pub post: InstanceId,
-    pub wait: InstanceId,
-    /// Enter of the first call, ticks.
-    pub posted: i64,
-}
-
-impl Exposed {
-    /// The key of matching: the n-th exposure epoch matches the n-th access epoch.
-    pub(crate) fn pair(&self) -> (WindowId, ProcessId, ProcessId) {
-        (self.window, self.origin, self.target)
-    }
-}
-
-/// The exposure epochs for the origins of each shard, in order. Collective.
-pub(crate) fn exposed(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Inbox<Exposed>>> {
-    let post = |((number, shard), epochs): ((u32, &Shard), &Epochs)| {
-        let mut outbox = trace.exchange.outbox();
-        for exposure in &epochs.exposures {
-            let &Exposure { process: target, window, group, post, wait, .. } = exposure;
-            for &origin in trace.definitions.group_members(group, &target) {
-                let posted = shard.enter(post);
-                outbox.push(trace.owner(origin), Exposed { window, origin, target, shard: number, post, wait, posted });
-            }
-        }
-        outbox
-    };
-    let own = trace.exchange.own().into_par_iter();
-    trace.exchange.alltoallv(own.zip(trace.par_shards()).zip(epochs).map(post).collect())
 }
 
 /// The targets of operations, in their order.

@@ -1,5 +1,6 @@
 //! Matching of records: messages, members of collective operations, and epochs of one-sided communication.
 
+pub(crate) mod active_targets;
 mod channels;
 pub mod collectives;
 pub mod epochs;
@@ -15,6 +16,7 @@ mod pairing;
 mod probes;
 pub mod protocol;
 pub(crate) mod send_info;
+pub(crate) mod signals;
 mod time_order;
 pub mod transfers;
 pub(crate) mod trees;

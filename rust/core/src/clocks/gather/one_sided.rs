@@ -10,17 +10,14 @@ use crate::Result;
 use crate::clocks::constraints::Found;
 use crate::clocks::kind::Kind;
 use crate::ids::{LocationId, ProcessId, WindowId};
+use crate::matching::active_targets::{Accessed, accesses, exposures};
 use crate::matching::epochs::{CollectivePart, Epochs, accessed};
-use crate::matching::fifo::Fifo;
 use crate::matching::notifications::{Sent, matched};
 use crate::matching::ownership::hand_overs;
 use crate::matching::windows;
 use crate::parallel::iter::prelude::*;
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
-
-/// Location and time of a call's Enter or Leave.
-type At = (LocationId, i64);
 
 /// The constraints of one-sided communication.
 pub(super) fn collect(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
@@ -55,7 +52,7 @@ fn meetings(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
 
 /// The fences before and after an origin's operations on a target, for the target.
 #[derive(Clone, Copy, Encode, Decode)]
-struct Accessed {
+struct AccessedFence {
     target: ProcessId,
     window: WindowId,
     sequence: u32,
@@ -74,7 +71,7 @@ fn fences(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
             let CollectivePart { window, sequence, location, instance, .. } = *part;
             let (enter, leave) = (shard.enter(instance), shard.leave(instance));
             for &target in targets.iter().filter(|target| **target != part.process) {
-                outbox.push(trace.owner(target), Accessed { target, window, sequence, location, enter, leave });
+                outbox.push(trace.owner(target), AccessedFence { target, window, sequence, location, enter, leave });
             }
         }
         outbox
@@ -106,44 +103,18 @@ fn fences(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
     Ok(found.collect())
 }
 
-/// One side of a pair of epochs, for the other.
-#[derive(Clone, Copy, Encode, Decode)]
-struct Side {
-    window: WindowId,
-    /// The process that it is for, and its own.
-    to: ProcessId,
-    from: ProcessId,
-    /// The Enter of the call that the other one waits for; none if it is missing.
-    enter: Option<At>,
-}
-
 /// Posts come before the end of the epochs that access their process.
 fn posts(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
-    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
-        let mut outbox = trace.exchange.outbox();
-        for exposure in &epochs.exposures {
-            let enter = Some((exposure.location, shard.enter(exposure.post)));
-            for &to in trace.definitions.group_members(exposure.group, &exposure.process) {
-                outbox.push(trace.owner(to), Side { window: exposure.window, to, from: exposure.process, enter });
-            }
-        }
-        outbox
-    });
-    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
-    let found = incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(inbox, (shard, epochs))| {
+    let met = exposures(trace, epochs)?.into_par_iter().zip(trace.par_shards().zip(epochs));
+    let found = met.map(|(exposures, (shard, epochs))| {
         let mut found = Found::default();
-        let mut posts = Fifo::new(inbox.rows(), |post| (post.window, post.to, post.from));
         let mut targets: Vec<ProcessId> = Vec::new();
-        for (position, access) in epochs.accesses.iter().enumerate() {
+        for (position, access) in epochs.accesses.iter().enumerate().filter(|(_, access)| access.complete.is_some()) {
             accessed(shard, epochs.of_access.of(position), &mut targets);
-            for &target in trace.definitions.group_members(access.group, &access.process) {
-                let post = posts.take(&(access.window, access.process, target));
-                if access.complete.is_some()
-                    && targets.binary_search(&target).is_ok()
-                    && let Some(enter) = post.and_then(|post| post.enter)
-                {
-                    found.link(Kind::Post, enter, (access.location, shard.leave(access.complete)));
-                }
+            let posted = exposures.of(position).iter().flatten();
+            for posted in posted.filter(|posted| targets.binary_search(&posted.target).is_ok()) {
+                let end = (access.location, shard.leave(access.complete));
+                found.link(Kind::Post, (posted.post.0, posted.enter), end);
             }
         }
         found
@@ -153,28 +124,13 @@ fn posts(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
 
 /// Origins complete before their target has waited.
 fn completes(trace: &Trace, epochs: &[Epochs]) -> Result<Vec<Found>> {
-    let outgoing = trace.par_shards().zip(epochs).map(|(shard, epochs)| {
-        let mut outbox = trace.exchange.outbox();
-        for access in &epochs.accesses {
-            let enter = access.complete.is_some().then(|| (access.location, shard.enter(access.complete)));
-            for &to in trace.definitions.group_members(access.group, &access.process) {
-                outbox.push(trace.owner(to), Side { window: access.window, to, from: access.process, enter });
-            }
-        }
-        outbox
-    });
-    let incoming = trace.exchange.alltoallv(outgoing.collect())?;
-    let found = incoming.into_par_iter().zip(trace.par_shards().zip(epochs)).map(|(inbox, (shard, epochs))| {
+    let met = accesses(trace, epochs)?.into_par_iter().zip(trace.par_shards().zip(epochs));
+    let found = met.map(|(accesses, (shard, epochs))| {
         let mut found = Found::default();
-        let mut completes = Fifo::new(inbox.rows(), |side| (side.window, side.to, side.from));
-        for exposure in &epochs.exposures {
-            for &origin in trace.definitions.group_members(exposure.group, &exposure.process) {
-                let complete = completes.take(&(exposure.window, exposure.process, origin));
-                if exposure.wait.is_some()
-                    && let Some(enter) = complete.and_then(|complete| complete.enter)
-                {
-                    found.link(Kind::Complete, enter, (exposure.location, shard.leave(exposure.wait)));
-                }
+        for (position, exposure) in epochs.exposures.iter().enumerate().filter(|(_, of)| of.wait.is_some()) {
+            let completed = accesses.of(position).iter().flatten().filter(|of| of.complete.1.is_some());
+            for Accessed { complete, enter, .. } in completed {
+                found.link(Kind::Complete, (complete.0, *enter), (exposure.location, shard.leave(exposure.wait)));
             }
         }
         found

@@ -6,7 +6,6 @@
 //! epochs keep their measured order.
 
 use bitcode::{Decode, Encode};
-use rayon::slice::ParallelSliceMut as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collectives::{Call, all_to_all, barrier};
@@ -14,15 +13,15 @@ use super::waited::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{InstanceId, LocationId, ProcessId, WindowId};
-use crate::matching::epochs::{Change, Epoch, Epochs, Exposed, accessed, exposed};
-use crate::matching::fifo::Fifo;
+use crate::matching::active_targets::exposures;
+use crate::matching::epochs::{Change, Epoch, Epochs, accessed};
 use crate::matching::notifications::matched;
 use crate::matching::ownership::{HandOver, hand_overs, operations};
+use crate::matching::signals::writes;
 use crate::matching::windows::{Direction, always_synchronizes, match_all};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
-use crate::trace::columns::OperationKind;
 use crate::trace::{Shard, Trace};
 use crate::waits::rma::activities::LibraryCalls;
 use crate::whatif::assumptions::{Assumption, Assumptions};
@@ -254,27 +253,25 @@ enum BlockingCall {
 }
 
 fn gats(trace: &Trace, epochs: &[Epochs], late: &LatePosts, costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
-    let exposed = exposed(trace, epochs)?;
+    let exposures = exposures(trace, epochs)?;
     let usual = usual_places(trace, epochs, late)?;
-    for (number, ((shard, epochs), exposed)) in trace.shards.iter().zip(epochs).zip(&exposed).enumerate() {
-        let mut exposed = Fifo::new(exposed.rows(), Exposed::pair);
+    for (number, ((shard, epochs), exposures)) in trace.shards.iter().zip(epochs).zip(&exposures).enumerate() {
         for (position, access) in epochs.accesses.iter().enumerate() {
             let rows = epochs.of_access.of(position);
             let own = place(shard, epochs, position, late);
             let usual = usual.get(&access.window).copied().unwrap_or(BlockingCall::Complete);
             let call = |instance: InstanceId| builder.first_of(number) + instance.number();
             let mut arcs = Vec::new();
-            for &target in trace.definitions.group_members(access.group, &access.process) {
-                let exposure = exposed.take(&(access.window, access.process, target));
-                let Some(exposure) = exposure.filter(|_| access.complete.is_some()) else { continue };
+            let exposures = exposures.of(position).iter().flatten();
+            for exposure in exposures.filter(|_| access.complete.is_some()) {
+                let (target, posted) = (exposure.target, exposure.enter);
                 let cost = costs.between(access.process, target);
-                let there = |instance: InstanceId| builder.number(exposure.shard, instance);
+                let there = |instance: InstanceId| builder.instance(trace, (exposure.post.0, instance));
                 if exposure.wait.is_some() {
                     let completed = shard.enter(access.complete);
                     let raw = Raw::new(there(exposure.wait), enter(call(access.complete)), completed);
                     arcs.push(Raw { cost, ..raw });
                 }
-                let posted = exposure.posted;
                 let operations = || rows.iter().map(|&row| &shard.operations.rows[row as usize]);
                 let accessed = operations().find(|operation| operation.target == target);
                 let call_at = |place| match place {
@@ -289,7 +286,7 @@ fn gats(trace: &Trace, epochs: &[Epochs], late: &LatePosts, costs: Costs<'_>, bu
                 };
                 let also = accessed.map(|_| access.complete).filter(|_| blocked != Some(access.complete));
                 for instance in blocked.into_iter().chain(also) {
-                    arcs.push(Raw { cost, ..Raw::new(call(instance), enter(there(exposure.post)), posted) });
+                    arcs.push(Raw { cost, ..Raw::new(call(instance), enter(there(exposure.post.1)), posted) });
                 }
             }
             builder.raws.extend(arcs);
@@ -315,40 +312,21 @@ fn notifications(trace: &Trace, epochs: &[Epochs], costs: Costs<'_>, builder: &m
 /// A call that waits until memory changes waits for a write. The trace does not record which one: it is the last one of
 /// each process that began after the previous call of this kind was left, and before this one is left.
 fn signals(trace: &Trace, epochs: &[Epochs], costs: Costs<'_>, builder: &mut Builder) -> Result<()> {
-    if !trace.exchange.any(epochs.iter().any(|epochs| !epochs.changes.is_empty()))? {
-        return Ok(());
-    }
-    // By target and time, then origin: the call.
-    let post = |(i, shard): (usize, &Shard)| {
-        let mut outbox = trace.exchange.outbox();
-        for operation in shard.operations.rows.iter().filter(|operation| operation.kind != OperationKind::Get) {
-            let origin = trace.definitions.locations[shard.location_of_instance(operation.instance)].process;
-            let call = builder.first_of(i) + operation.instance.number();
-            if operation.target != origin {
-                let row = (operation.target, shard.enter(operation.instance), origin, call);
-                outbox.push(trace.owner(operation.target), row);
-            }
-        }
-        outbox
-    };
-    let writes = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
     let mut last: FxHashMap<ProcessId, (i64, u32)> = FxHashMap::default();
-    for (number, ((shard, epochs), writes)) in trace.shards.iter().zip(epochs).zip(writes).enumerate() {
-        let mut writes = writes.into_vec();
-        writes.par_sort_unstable();
+    let writes = writes(trace, epochs)?;
+    for (number, ((shard, epochs), writes)) in trace.shards.iter().zip(epochs).zip(&writes).enumerate() {
         let mut changes: Vec<&Change> = epochs.changes.iter().collect();
         changes.sort_by_key(|change| (change.process, shard.enter(change.instance)));
         for of_process in changes.chunk_by(|a, b| a.process == b.process) {
             let mut since = i64::MIN;
             for change in of_process {
-                let (process, leave) = (change.process, shard.leave(change.instance));
-                let from = writes.partition_point(|write| (write.0, write.1) <= (process, since));
-                let within = writes[from..].iter().take_while(|write| write.0 == process && write.1 <= leave);
+                let leave = shard.leave(change.instance);
                 last.clear();
-                last.extend(within.map(|&(_, enter, origin, call)| (origin, (enter, call))));
+                let within = writes.within(change.process, since, leave);
+                last.extend(within.map(|write| (write.origin, (write.enter, builder.instance(trace, write.call)))));
                 let target = builder.first_of(number) + change.instance.number();
                 let arc = |(&origin, &(time, call)): (&ProcessId, &(i64, u32))| Raw {
-                    cost: costs.between(origin, process),
+                    cost: costs.between(origin, change.process),
                     ..Raw::new(target, enter(call), time)
                 };
                 builder.raws.extend(last.iter().map(arc));

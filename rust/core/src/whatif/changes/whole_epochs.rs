@@ -6,8 +6,8 @@ use whywait_otf2::enums::CollectiveOp;
 
 use super::cut::Cut;
 use crate::ids::{InstanceId, ProcessId, WindowId};
-use crate::matching::epochs::{Epochs, Exposed, exposed};
-use crate::matching::fifo::Fifo;
+use crate::matching::active_targets::{Posted, exposures};
+use crate::matching::epochs::Epochs;
 use crate::matching::windows::{Part, match_all};
 use crate::trace::regions::Library;
 use crate::trace::{Shard, Trace};
@@ -135,23 +135,19 @@ fn general_epochs_stay_closed(calls: &Calls<'_>, epochs: &[Epochs]) -> Result<bo
         let mut exposures = epochs.exposures.iter();
         exposures.all(|exposure| calls.is_whole(shard, [exposure.post, exposure.wait], &[]))
     };
-    let exposed = exposed(trace, epochs)?;
+    let exposures = exposures(trace, epochs)?;
     if !shards().all(are_whole) {
         return Ok(false);
     }
-    let vanishes = |of: &Exposed| calls.cut.has_call(calls.builder.number(of.shard, of.post));
-    for ((shard, epochs), exposed) in shards().zip(&exposed) {
-        let mut exposed = Fifo::new(exposed.rows(), Exposed::pair);
+    let vanishes = |of: &Posted| calls.cut.has_call(calls.builder.instance(trace, of.post));
+    for ((shard, epochs), exposures) in shards().zip(&exposures) {
         for (number, access) in epochs.accesses.iter().enumerate() {
             if !calls.is_whole(shard, [access.start, access.complete], epochs.of_access.of(number)) {
                 return Ok(false);
             }
             let is_cut = calls.is_cut(shard, access.start);
-            for &target in trace.definitions.group_members(access.group, &access.process) {
-                let exposure = exposed.take(&(access.window, access.process, target));
-                if exposure.is_some_and(|of| vanishes(of) != is_cut) {
-                    return Ok(false);
-                }
+            if exposures.of(number).iter().flatten().any(|of| vanishes(of) != is_cut) {
+                return Ok(false);
             }
         }
     }
