@@ -28,10 +28,20 @@ TABLES = {
     "globalPid INTEGER, syncType INTEGER, eventId INTEGER, eventSyncId INTEGER",
     "CUPTI_ACTIVITY_KIND_CUDA_EVENT": "deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, "
     "eventId INTEGER, eventSyncId INTEGER",
+    "MPI_P2P_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, commHandle INTEGER, tag INTEGER, "
+    "remoteRank INTEGER, size INTEGER, requestHandle INTEGER",
+    "MPI_COLLECTIVES_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, commHandle INTEGER, "
+    "rootRank INTEGER, size INTEGER, recvSize INTEGER, requestHandle INTEGER",
+    "MPI_START_WAIT_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, requestHandle INTEGER",
+    "MPI_OTHER_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER",
+    "MPI_COMMUNICATORS": "rank INTEGER, timestamp INTEGER, commHandle INTEGER, parentHandle INTEGER, "
+    "localRank INTEGER, size INTEGER, groupRoot INTEGER, groupRootUid INTEGER, members TEXT, commUid INTEGER",
     "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
 }
 PHRASE = "must not appear in any output"
 MS = 1_000_000
+# The handle of MPI_COMM_WORLD, of which no export has a row.
+WORLD = 0x60
 
 
 def thread(rank=0, number=1):
@@ -97,6 +107,27 @@ class Report:
         return self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL", **at, **where, correlationId=correlation, shortName=self.name(name)
         )
+
+    def mpi(self, name, begin, end, **values):
+        """Add a call of MPI, in ms; its table is that of its kind, and `requests` has a row each."""
+        row = {
+            "start": int(begin * MS),
+            "end": int(end * MS),
+            "globalTid": thread(self.rank),
+            "textId": self.name(name),
+        }
+        if "requests" in values:
+            for request in values["requests"]:
+                self.add("MPI_START_WAIT_EVENTS", **row, requestHandle=request)
+        elif {"to", "source"} & values.keys():
+            peer = values.pop("to", None)
+            peer = values.pop("source") if peer is None else peer
+            self.add("MPI_P2P_EVENTS", **({"commHandle": WORLD, "tag": 0, "size": 8} | row | values), remoteRank=peer)
+        elif name.startswith(("MPI_Init", "MPI_Finalize")):
+            self.add("MPI_OTHER_EVENTS", **row)
+        else:
+            self.add("MPI_COLLECTIVES_EVENTS", **({"commHandle": WORLD, "size": 8} | row | values))
+        return self
 
     def write(self, path, *, page_size=4096, encoding="UTF-8", rename=(), statements=()):
         """Write the file; `rename` has tables with other names, `statements` are executed at the end."""

@@ -644,3 +644,177 @@ def test_sessions_that_no_clock_relates_are_corrected(late, tmp_path):
     assert result.clocks["done"] == ["lines"]
     assert found(result) == right("late_sender_2022")
     assert found(whywait.analyze(moved, clocks="measured")) != right("late_sender_2022")
+
+
+# MPI
+
+
+class MpiReport(Report):
+    """A report from MPI_Init to MPI_Finalize, with the given calls between 1 and 90 ms."""
+
+    def write(self, path, **options):
+        self.mpi("MPI_Init", 0, 1).mpi("MPI_Finalize", 90, 91)
+        return super().write(path, **options)
+
+
+def written(directory, *reports):
+    for report in reports:
+        report.write(directory / f"report.{report.rank}.sqlite")
+    return directory
+
+
+def notes(result):
+    return {what.split(":")[0].split(",")[0]: count for what, count in result.run.nsight["notes"]}
+
+
+def test_messages_meet_in_the_order_of_posting_not_of_completion(tmp_path):
+    receiver = MpiReport(0)
+    receiver.mpi("MPI_Irecv", 1, 1.1, source=1, requestHandle=50).mpi("MPI_Irecv", 1.2, 1.3, source=1, requestHandle=51)
+    receiver.mpi("MPI_Wait", 10, 31, requests=[51]).mpi("MPI_Wait", 32, 33, requests=[50])
+    sender = MpiReport(1)
+    sender.mpi("MPI_Isend", 5, 5.1, to=0, requestHandle=7).mpi("MPI_Isend", 30, 30.1, to=0, requestHandle=8)
+    sender.mpi("MPI_Waitall", 31, 32, requests=[7, 8])
+    result = whywait.analyze(written(tmp_path, receiver, sender))
+    # The request that is waited for first gets the second message.
+    assert ("mpi_latesender", 0, 1, 20_000_000) in found(result)
+    assert sum(kind == "mpi_latesender" for kind, *_ in found(result)) == 1
+    assert not notes(result)
+
+
+def test_a_handle_that_is_used_again_is_another_request(tmp_path):
+    receiver, sender = MpiReport(0), MpiReport(1)
+    for step in range(3):
+        at = 1 + 20 * step
+        receiver.mpi("MPI_Irecv", at, at + 0.1, source=1, requestHandle=50)
+        receiver.mpi("MPI_Waitany", at + 1, at + 2, requests=[50, 99]).mpi("MPI_Wait", at + 3, at + 11, requests=[50])
+        sender.mpi("MPI_Send", at + 8 + step, at + 9 + step, to=0)
+    result = whywait.analyze(written(tmp_path, receiver, sender))
+    assert [waiting for kind, _, _, waiting in found(result) if kind == "mpi_latesender"] == [5e6, 6e6, 7e6]
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_either_of_the_two_rows_of_a_call_may_send(is_swapped, tmp_path):
+    rows = [{"to": 1}, {"source": 2}]
+    both = MpiReport(0)
+    for row in rows[:: -1 if is_swapped else 1]:
+        both.mpi("MPI_Sendrecv", 3, 12, **row)
+    receiver, sender = MpiReport(1).mpi("MPI_Recv", 1, 4, source=0), MpiReport(2).mpi("MPI_Send", 11, 11.5, to=0)
+    result = whywait.analyze(written(tmp_path, both, receiver, sender))
+    assert found(result) == [("mpi_latesender", 0, 2, 8_000_000), ("mpi_latesender", 1, 0, 2_000_000)]
+    assert notes(result) == ({"order of the two rows of MPI_Sendrecv": 1} if is_swapped else {})
+
+
+def test_a_receive_from_any_source_takes_what_was_sent_first(tmp_path):
+    receiver = MpiReport(0)
+    receiver.mpi("MPI_Recv", 1, 11, source=-2, tag=-1).mpi("MPI_Recv", 12, 21, source=-2, tag=5)
+    receiver.mpi("MPI_Recv", 22, 22.001, source=-1)  # from MPI_PROC_NULL
+    first, second = (
+        MpiReport(1).mpi("MPI_Send", 20, 20.1, to=0, tag=5),
+        MpiReport(2).mpi("MPI_Send", 10, 10.1, to=0, tag=3),
+    )
+    result = whywait.analyze(written(tmp_path, receiver, first, second))
+    assert [wait for wait in found(result) if wait[0] == "mpi_latesender"] == [
+        ("mpi_latesender", 0, 1, 8_000_000),
+        ("mpi_latesender", 0, 2, 9_000_000),
+    ]
+    assert notes(result) == {"receives from any source or with any tag": 2}
+
+
+def test_nobody_waits_for_a_request_whose_completion_is_not_traced(tmp_path):
+    receiver = MpiReport(0).mpi("MPI_Irecv", 1, 1.1, source=1, requestHandle=50)
+    for at in (5, 40):
+        receiver.mpi("MPI_Allreduce", at, 41 if at == 40 else 30)
+    sender = MpiReport(1).mpi("MPI_Allreduce", 29, 30).mpi("MPI_Send", 35, 36, to=0).mpi("MPI_Allreduce", 40, 41)
+    result = whywait.analyze(written(tmp_path, receiver, sender))
+    assert found(result) == [("mpi_wait_nxn", 0, 1, 24_000_000)]
+    assert notes(result) == {"requests whose completion is not traced": 1}
+
+
+def test_operations_that_are_awaited_later_are_counted_with_the_others(tmp_path):
+    reports = []
+    for rank in range(2):
+        begin = 20 if rank else 2
+        report = MpiReport(rank).mpi("MPI_Iallreduce", begin, begin + 0.1, requestHandle=9)
+        report.mpi("MPI_Wait", 21, 21.5, requests=[9]) if rank else report.mpi("MPI_Wait", 5, 21, requests=[9])
+        report.mpi("MPI_Bcast", 30 if rank else 40, 41, rootRank=0)
+        reports.append(report)
+    result = whywait.analyze(written(tmp_path, *reports))
+    waits = [
+        row for row in result.wait_states().to_pylist() if row["waiting"] > 1e-3 and row["kind"].startswith("mpi_")
+    ]
+    assert {(row["rank"], round(row["waiting"] * 1e3)) for row in waits} >= {(0, 15), (1, 10)}
+    assert not notes(result)
+
+
+def test_an_operation_without_a_root_is_counted_only(tmp_path):
+    reports = [MpiReport(rank).mpi("MPI_Bcast", 1 + rank, 30) for rank in range(2)]
+    result = whywait.analyze(written(tmp_path, *reports))
+    assert not found(result)
+    assert notes(result) == {"operations whose root is not known": 1}
+
+
+def test_a_process_alone_waits_for_nobody(tmp_path):
+    reports = []
+    for rank in range(2):
+        report = MpiReport(rank)
+        report.mpi("MPI_Allreduce", 1, 2, commHandle=0x44000001).mpi("MPI_Allreduce", 3, 4, commHandle=0x44000000)
+        reports.append(report)
+    result = whywait.analyze(written(tmp_path, *reports))
+    assert not found(result)
+    (group,) = result.run.traces["groups"]
+    assert (group["name"], group["instances"], group["method"]) == ("MPI_COMM_WORLD", 1, "the order of calls")
+
+
+@pytest.mark.parametrize("members", ["0,2;0,-1,1,-1", "0,2;0,2", "7,9;9,7,5"])
+def test_members_of_communicators_are_read_in_either_form(members, tmp_path):
+    # Of four ranks, 0 and 2 have a communicator; the report of rank 2 is missing in one case.
+    by_local, by_world = members.split(";")
+    for directory, text in (("local", by_local), ("world", by_world)):
+        (tmp_path / directory).mkdir()
+        reports = []
+        for rank in (0, 1, 2, 3):
+            report = MpiReport(rank).mpi("MPI_Barrier", 1, 2)
+            if rank in (0, 2):
+                made = {
+                    "rank": rank,
+                    "timestamp": 2_500_000,
+                    "commHandle": 77 + rank,
+                    "localRank": rank // 2,
+                    "size": 2,
+                }
+                report.add("MPI_COMMUNICATORS", **made, groupRoot=0, groupRootUid=1, members=text)
+                report.mpi("MPI_Barrier", 3 + 4 * rank, 12, commHandle=77 + rank)
+            reports.append(report)
+        result = whywait.analyze(written(tmp_path / directory, *reports))
+        assert found(result) == [("mpi_barrier_wait", 0, 2, 8_000_000)]
+        assert (notes(result) == {"lists of members that cannot be read": 2}) == (members == "7,9;9,7,5")
+
+
+def test_without_a_report_of_a_rank_nobody_is_blamed_for_it(tmp_path):
+    moved = copied(case("late_sender"), tmp_path / "moved")
+    (moved / "report.1.sqlite").unlink()
+    result = whywait.analyze(moved)
+    assert result.run.traces["missing"] == [1]
+    # Ranks are counted among those that have a report: the chain is 0, 2, 3.
+    assert {(rank, cause) for kind, rank, cause, _ in found(result) if kind == "mpi_latesender"} == {(0, 2), (2, 1)}
+    assert notes(result)["sends and receives whose partner has no report"] == 6
+
+
+@pytest.mark.parametrize("begin", [26, 50.47])
+def test_reports_that_begin_in_the_midst_of_the_run_are_aligned(begin, tmp_path):
+    moved = copied(case("late_sender"), tmp_path / "moved")
+    with closing(sqlite3.connect(moved / "report.2.sqlite")) as base:
+        for (table,) in base.execute("SELECT name FROM sqlite_schema WHERE name GLOB '*_EVENTS'").fetchall():
+            base.execute(f"DELETE FROM {table} WHERE start < ?", [int(begin * 1e6)])
+        base.commit()
+    whole, cut = found(whywait.analyze(case("late_sender"))), found(whywait.analyze(moved))
+    assert len(cut) >= 5
+    assert set(cut) <= set(whole)
+
+
+def test_reports_of_one_run_in_any_order_and_form_give_the_same(tmp_path):
+    shuffled = tmp_path / "shuffled"
+    shuffled.mkdir()
+    for rank, name in enumerate("zmaq"):
+        shutil.copy(case("late_sender") / f"report.{rank}.sqlite", shuffled / f"{name}.sqlite")
+    assert found(whywait.analyze(shuffled)) == right("late_sender")

@@ -71,7 +71,8 @@ class Run:
 
         ``reports`` (``file``, ``product``, ``schema``, ``host``, and ``ranks`` of each), ``tables`` (name and rows),
         ``unread`` (tables that say something of the program, but not what is analyzed), ``clocks`` (how they were
-        related), ``separate_clocks``, ``mpi`` (whether there are calls of it), and ``notes`` (what is inferred or left out, and how often).
+        related), ``separate_clocks``, ``mpi`` (whether there are calls of it), and ``notes`` (what is inferred or left
+        out, and how often).
         """
     def paraver(self) -> dict[str, Any] | None:
         """Return what is known of a trace of Paraver besides events; None if the run is read from another.

@@ -6,20 +6,24 @@ use crate::kinds::{Flow, Kind};
 
 /// Windows differ by at most this many operations.
 const FURTHEST: i64 = 64;
-/// Clocks of two nodes may differ by this much, ns.
-pub(crate) const BETWEEN_NODES: i64 = 10_000_000;
+/// Two clocks may differ by this much, ns.
+const BETWEEN_CLOCKS: i64 = 10_000_000;
 
 /// What is compared of an operation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Item {
-    pub(crate) kind: Kind,
-    pub(crate) elements: u64,
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
+pub struct Item {
+    /// What it does.
+    pub kind: Kind,
+    /// Elements of this member; 0 if unknown.
+    pub elements: u64,
+    /// When this member begins and ends, ns.
+    pub begin: i64,
+    /// See `begin`.
+    pub end: i64,
     /// The step in which it was issued.
-    pub(crate) step: Option<i64>,
+    pub step: Option<i64>,
     /// Whether this member is the root.
-    pub(crate) is_root: bool,
+    pub is_root: bool,
 }
 
 /// Whether two members can be of one instance, with clocks that differ by at most `tolerance`.
@@ -64,12 +68,13 @@ struct Fit {
 ///
 /// `tolerance` is by how much clocks may differ; where they may differ by more (two nodes), times only have to agree among
 /// themselves.
-pub(crate) fn shift(first: &[Item], second: &[Item], is_one_node: bool) -> Option<i64> {
-    let by_time = best(first, second, Some(if is_one_node { 0 } else { BETWEEN_NODES }), is_one_node);
-    if is_one_node { by_time } else { by_time.or_else(|| best(first, second, None, false)) }
+#[must_use]
+pub fn shift(first: &[Item], second: &[Item], is_one_clock: bool) -> Option<i64> {
+    let by_time = best(first, second, Some(if is_one_clock { 0 } else { BETWEEN_CLOCKS }), is_one_clock);
+    if is_one_clock { by_time } else { by_time.or_else(|| best(first, second, None, false)) }
 }
 
-fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_node: bool) -> Option<i64> {
+fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_clock: bool) -> Option<i64> {
     let mut fits = Vec::new();
     for shift in -FURTHEST..=FURTHEST {
         let from = 0.max(-shift) as usize;
@@ -90,7 +95,7 @@ fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_node: bo
         let mut apart: Vec<i64> = pairs().filter(|(a, _)| end_together(a)).map(|(a, b)| a.end - b.end).collect();
         let middle = apart.len() / 2;
         let offset = if apart.is_empty() { 0 } else { *apart.select_nth_unstable(middle).1 };
-        let clocks = if is_one_node { 0 } else { offset };
+        let clocks = if is_one_clock { 0 } else { offset };
         let sum: i128 = apart.iter().map(|apart| i128::from((apart - clocks).abs())).sum();
         let distance = (sum / apart.len().max(1) as i128 / 1000) as i64;
         let differ = |(a, b): &(&Item, &Item)| a.step.is_some() && b.step.is_some() && a.step != b.step;

@@ -29,6 +29,7 @@ mod recording;
 mod regions;
 mod thread;
 
+pub use align::{Item, shift};
 pub use calls::Calls;
 pub use comm_kernels::CommKernels;
 pub use contexts::Contexts;

@@ -208,9 +208,11 @@ impl Matcher<'_> {
         &self.ranks[rank].members[member as usize]
     }
 
-    fn is_one_node(&self, a: usize, b: usize) -> bool {
-        match (&self.ranks[a].host, &self.ranks[b].host) {
-            (Some(a), Some(b)) => a == b,
+    fn is_one_clock(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.ranks[a], &self.ranks[b]);
+        match ((&a.host, a.clock), (&b.host, b.clock)) {
+            ((_, Some(a)), (_, Some(b))) => a == b,
+            ((Some(a), _), (Some(b), _)) => a == b,
             _ => true,
         }
     }
@@ -346,8 +348,8 @@ impl Matcher<'_> {
         let of_first = items(*first);
         let mut shifts = Vec::with_capacity(known.len());
         for rank in known {
-            let is_one_node = self.is_one_node(*first, *rank);
-            shifts.push(if rank == first { 0 } else { shift(&of_first, &items(*rank), is_one_node)? });
+            let is_one_clock = self.is_one_clock(*first, *rank);
+            shifts.push(if rank == first { 0 } else { shift(&of_first, &items(*rank), is_one_clock)? });
         }
         let instance = |number: usize| -> Option<Vec<u32>> {
             let place = |shift: &i64| usize::try_from(number as i64 + shift).ok();
@@ -415,7 +417,7 @@ impl Matcher<'_> {
                     (self.member(*place).order, self.member(*place).begin, place.1, *number)
                 });
             }
-            for (send, receive) in self.same_messages(&sends, &receives, self.is_one_node(sender, receiver)) {
+            for (send, receive) in self.same_messages(&sends, &receives, self.is_one_clock(sender, receiver)) {
                 let rank_of =
                     |place: usize| known.iter().position(|rank| *rank == place).map_or(NONE, |rank| rank as u32);
                 let bytes = |(place, number): (Place, usize)| self.member(place).messages[number].bytes;
@@ -436,7 +438,7 @@ impl Matcher<'_> {
         &self,
         sends: &[PartPlace],
         receives: &[PartPlace],
-        is_one_node: bool,
+        is_one_clock: bool,
     ) -> Vec<(PartPlace, PartPlace)> {
         let numbers = |list: &[PartPlace]| -> Option<BTreeMap<u64, usize>> {
             let number = |(at, (place, part)): (usize, &PartPlace)| {
@@ -468,7 +470,7 @@ impl Matcher<'_> {
             };
             list.iter().map(item).collect()
         };
-        let shift = shift(&items(sends, Kind::Send), &items(receives, Kind::Receive), is_one_node);
+        let shift = shift(&items(sends, Kind::Send), &items(receives, Kind::Receive), is_one_clock);
         let Some(shift) = shift else { return Vec::new() };
         let skipped = |shift: i64| usize::try_from(shift).unwrap_or(0);
         let sends = sends.iter().skip(skipped(-shift));

@@ -85,6 +85,8 @@ pub struct Rank {
     pub number: u32,
     /// Its node, if that is known.
     pub host: Option<String>,
+    /// Its clock, if that is known: ranks of one node may have different ones.
+    pub clock: Option<u32>,
     /// The devices that it uses.
     pub devices: Vec<Device>,
     /// When its recording began and ended.

@@ -12,6 +12,8 @@ const FURTHEST: i64 = 1_000_000_000;
 pub(crate) struct Begins {
     /// For each report the time that its times count from.
     pub(crate) bases: Vec<i64>,
+    /// For each report its clock.
+    pub(crate) clocks: Vec<u32>,
     /// How they were found, in words.
     pub(crate) how: &'static str,
     /// Whether the clocks of several sessions of one node may differ.
@@ -41,7 +43,10 @@ fn of_clocks(clocks: &[(String, Clock)]) -> Begins {
             *known = (*known).min((system, utc));
         }
     }
+    // Each machine has a clock, and each session that nothing relates to others of its machine has one.
+    let mut known: BTreeMap<(&str, Option<usize>), u32> = BTreeMap::new();
     for (place, (machine, clock)) in clocks.iter().enumerate() {
+        let mut is_separate = false;
         let utc = clock.utc.unwrap_or(0);
         let base = match (clock.system, first.get(machine.as_str())) {
             _ if clock.is_normalized => 0,
@@ -49,7 +54,7 @@ fn of_clocks(clocks: &[(String, Clock)]) -> Begins {
                 let base = anchor.saturating_add(system.saturating_sub(*first));
                 if base.saturating_sub(utc).saturating_abs() > FURTHEST {
                     begins.strangers.push(place);
-                    begins.are_separate = true;
+                    is_separate = true;
                     utc
                 } else {
                     begins.how = "the clock of each node (systemClockNs)";
@@ -57,11 +62,15 @@ fn of_clocks(clocks: &[(String, Clock)]) -> Begins {
                 }
             }
             _ => {
-                begins.are_separate |= sessions.get(machine.as_str()).is_some_and(|count| *count > 1);
+                is_separate = sessions.get(machine.as_str()).is_some_and(|count| *count > 1);
                 utc
             }
         };
         begins.bases.push(base);
+        let next = known.len() as u32;
+        let own = is_separate.then_some(place);
+        begins.clocks.push(*known.entry((machine.as_str(), own)).or_insert(next));
+        begins.are_separate |= is_separate;
     }
     begins
 }
@@ -80,6 +89,7 @@ mod tests {
             [clock("a", 5_001_000, Some(1000)), clock("a", 5_000_000, Some(500)), clock("b", 5_000_000, Some(7))];
         let found = of_clocks(&clocks);
         assert_eq!((found.bases, found.are_separate), (vec![5_000_500, 5_000_000, 5_000_000], false));
+        assert_eq!(found.clocks, [0, 0, 1]);
     }
 
     #[test]
@@ -89,6 +99,7 @@ mod tests {
         assert_eq!((found.bases, found.strangers, found.are_separate), (vec![0, 5], vec![1], true));
         let old = of_clocks(&[clock("a", 10, None), clock("a", 25, None)]);
         assert_eq!((old.bases, old.are_separate, old.how), (vec![10, 25], true, "UTC of each session"));
+        assert_eq!(old.clocks, [0, 1]);
         assert!(!of_clocks(&[clock("a", 10, None)]).are_separate);
     }
 }

@@ -76,6 +76,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     processes.sort_by_key(|process| process.built.rank.number);
     for process in &mut processes {
         process.built.rank.host.clone_from(&reports[process.report].host);
+        process.built.rank.clock = Some(begins.clocks[process.report]);
     }
     note(&reports, &processes, &begins, &mut oddities);
     let (mut run, mut facts) = (of_run(&reports, &processes), of_reports(&reports, &processes, &begins));
@@ -208,7 +209,7 @@ fn communicate(reports: &[Report], processes: &[Process], begins: &Begins, world
         .iter()
         .map(|Process { report, built }| {
             let (number, names) = (built.rank.number, &reports[*report].names);
-            Side { number, names, program: &built.program }
+            Side { number, clock: begins.clocks[*report], names, program: &built.program }
         })
         .collect();
     let mut comms = Vec::new();
@@ -227,6 +228,7 @@ fn said(counts: &Counts, facts: &mut Facts) {
     facts.note("receives from any source or with any tag, by when messages were sent", counts.wildcard_inferred);
     facts.note("requests whose completion is not traced: nobody waits for them", counts.request_unseen);
     facts.note("sends and receives without the other one", counts.message_unmatched);
+    facts.note("messages found by time, since reports begin in the midst of the run", counts.message_aligned);
     facts.note("sends and receives whose partner has no report", counts.partner_missing);
     facts.note("receives with less room than what came", counts.size_odd);
     facts.note("order of the two rows of MPI_Sendrecv, of which the second sends", counts.second_sends.into());

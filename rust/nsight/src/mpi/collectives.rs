@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use whywait_devices::GroupFacts;
+use whywait_devices::{GroupFacts, Item, Kind, shift};
 use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, RegionRole};
 
@@ -11,9 +11,6 @@ use super::messages::complete_request;
 use super::names::operation;
 use super::{Counts, Known, Moment, Records};
 use crate::rows::{ABSENT, MpiTable};
-
-/// Reports begin and end at operations that are this far apart at most.
-const FURTHEST: i64 = 64;
 
 /// One member's part.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +45,7 @@ pub(super) fn find(
         let members: Vec<u32> = comm.known().collect();
         let group = &mut groups[*number as usize];
         let total: usize = lists.values().map(Vec::len).sum();
-        let instances = instances(&members, lists);
+        let instances = instances(known, &members, lists);
         group.unmatched = (total - instances.len() * members.len()) as u64;
         counts.collective_unmatched += group.unmatched;
         for instance in instances {
@@ -88,7 +85,7 @@ pub(super) fn find(
 
 /// The operations that a process takes part in, with their communicators, in order.
 fn parts(place: u32, process: &Known<'_>, communicators: &Communicators, counts: &mut Counts) -> Vec<(u32, Part)> {
-    let Known { side, requests, by_row, order } = process;
+    let Known { side, requests, by_row, order, .. } = process;
     let mut parts = Vec::new();
     for call in order.iter().copied() {
         let own = &side.program.calls[call];
@@ -117,14 +114,15 @@ fn parts(place: u32, process: &Known<'_>, communicators: &Communicators, counts:
 }
 
 /// The operations in which all known members take part: of each, the parts in the order of members.
-fn instances(members: &[u32], lists: &BTreeMap<u32, Vec<Part>>) -> Vec<Vec<Part>> {
+fn instances(known: &[Known<'_>], members: &[u32], lists: &BTreeMap<u32, Vec<Part>>) -> Vec<Vec<Part>> {
     let empty = Vec::new();
     let list = |place: &u32| lists.get(place).unwrap_or(&empty);
     let Some((first, rest)) = members.split_first() else { return Vec::new() };
     let of_first = list(first);
     let mut shifts = vec![0];
     for place in rest {
-        let Some(shift) = shift(of_first, list(place)) else { return Vec::new() };
+        let shift = shift_of((&known[*first as usize], of_first), (&known[*place as usize], list(place)));
+        let Some(shift) = shift else { return Vec::new() };
         shifts.push(shift);
     }
     let instance = |number: usize| -> Option<Vec<Part>> {
@@ -136,21 +134,38 @@ fn instances(members: &[u32], lists: &BTreeMap<u32, Vec<Part>>) -> Vec<Vec<Part>
     (0..of_first.len()).filter_map(instance).collect()
 }
 
-/// The number to add to the place of an operation in the first list for that in the second: none, unless reports were cut at
-/// different ones. Nothing if they do not agree.
-fn shift(first: &[Part], second: &[Part]) -> Option<i64> {
-    let agrees = |shift: &i64| {
-        let from = 0.max(-shift) as usize;
-        let other = second.get(0.max(*shift) as usize..).unwrap_or_default();
-        let pairs = || first.get(from..).unwrap_or_default().iter().zip(other);
-        let (count, misses) = (pairs().len(), pairs().filter(|(a, b)| a.operation != b.operation).count());
-        count > 0 && misses * 100 <= count
+/// The number to add to the place of an operation in the list of the first member for that in the second: none, unless reports
+/// begin in the midst of the run, where times tell. Nothing if they do not agree.
+fn shift_of(first: (&Known<'_>, &[Part]), second: (&Known<'_>, &[Part])) -> Option<i64> {
+    if first.0.is_whole && second.0.is_whole {
+        let pairs = || first.1.iter().zip(second.1);
+        let misses = pairs().filter(|(a, b)| a.operation != b.operation).count();
+        return (misses * 100 <= pairs().len()).then_some(0);
+    }
+    let items = |(known, parts): (&Known<'_>, &[Part])| -> Vec<Item> {
+        let item = |part: &Part| {
+            let begin = part.begin;
+            let end = part.done.map_or(begin, |done| known.side.program.calls[done].end);
+            Item { kind: kind(part.operation), elements: 0, begin, end, step: None, is_root: false }
+        };
+        parts.iter().map(item).collect()
     };
-    let mut shifts: Vec<i64> = (-FURTHEST..=FURTHEST).collect();
-    shifts.sort_by_key(|shift| (shift.abs(), *shift));
-    // What was cut is not longer than what there is.
-    let most = first.len().abs_diff(second.len()) as i64;
-    shifts.into_iter().filter(|shift| shift.abs() <= most.max(FURTHEST.min(first.len() as i64 / 2))).find(agrees)
+    shift(&items(first), &items(second), first.0.side.clock == second.0.side.clock)
+}
+
+/// The kind of an operation, as kinds are compared.
+const fn kind(operation: CollectiveOp) -> Kind {
+    match operation {
+        CollectiveOp::BARRIER => Kind::Barrier,
+        CollectiveOp::BCAST => Kind::Broadcast,
+        CollectiveOp::SCATTER | CollectiveOp::SCATTERV => Kind::Scatter,
+        CollectiveOp::REDUCE => Kind::Reduce,
+        CollectiveOp::GATHER | CollectiveOp::GATHERV => Kind::Gather,
+        CollectiveOp::ALLREDUCE => Kind::AllReduce,
+        CollectiveOp::ALLGATHER | CollectiveOp::ALLGATHERV => Kind::AllGather,
+        CollectiveOp::REDUCE_SCATTER | CollectiveOp::REDUCE_SCATTER_BLOCK => Kind::ReduceScatter,
+        _ => Kind::AllToAll,
+    }
 }
 
 impl Part {

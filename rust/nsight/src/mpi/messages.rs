@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use rustc_hash::FxHashMap;
-use whywait_devices::GroupFacts;
+use whywait_devices::{GroupFacts, Item, Kind, shift};
 use whywait_otf2::Event;
 
 use super::communicators::{Communicators, Meaning};
@@ -49,6 +49,35 @@ struct Queue {
     receives: VecDeque<Posted>,
 }
 
+impl Queue {
+    /// Leaves out what comes before the first message that both sides have, as times tell; how much that is.
+    fn align(&mut self, is_one_clock: bool) -> u64 {
+        let items = |list: &VecDeque<Posted>, kind: Kind| -> Vec<Item> {
+            let item = |posted: &Posted| {
+                let (begin, end) = (posted.begin, if posted.done.is_some() { posted.end } else { posted.begin });
+                // A receive may have room for more than what comes.
+                Item { kind, elements: 0, begin, end, step: None, is_root: false }
+            };
+            list.iter().map(item).collect()
+        };
+        if self.sends.is_empty() || self.receives.is_empty() {
+            return 0;
+        }
+        let found = shift(&items(&self.sends, Kind::Send), &items(&self.receives, Kind::Receive), is_one_clock);
+        let Some(shift) = found else {
+            let all = self.sends.len() + self.receives.len();
+            self.sends.clear();
+            self.receives.clear();
+            return all as u64;
+        };
+        let skipped = |shift: i64, list: &VecDeque<Posted>| usize::try_from(shift).unwrap_or(0).min(list.len());
+        let (sends, receives) = (skipped(-shift, &self.sends), skipped(shift, &self.receives));
+        self.sends.drain(..sends);
+        self.receives.drain(..receives);
+        (sends + receives) as u64
+    }
+}
+
 /// What processes post.
 #[derive(Default)]
 struct All {
@@ -76,6 +105,12 @@ pub(super) fn find(
     let wildcards = std::mem::take(&mut all.wildcards);
     let mut pairs: BTreeMap<Channel, Vec<(Posted, Posted)>> = BTreeMap::new();
     for (channel, queue) in &mut all.channels {
+        let (sender, receiver) = (&known[channel.1 as usize], &known[channel.2 as usize]);
+        if !sender.is_whole || !receiver.is_whole {
+            // The first ones of each side need not be the same.
+            counts.message_unmatched += queue.align(sender.side.clock == receiver.side.clock);
+            counts.message_aligned += queue.sends.len().min(queue.receives.len()) as u64;
+        }
         let count = queue.sends.len().min(queue.receives.len());
         let paired = queue.sends.drain(..count).zip(queue.receives.drain(..count)).collect();
         pairs.insert(*channel, paired);
@@ -178,7 +213,7 @@ type Posting = (usize, usize, (usize, usize), Option<u32>);
 fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: bool, counts: &mut Counts) -> All {
     let mut all = All::default();
     for (place, process) in (0..).zip(known) {
-        let Known { side, requests, by_row, order } = process;
+        let Known { side, requests, by_row, order, .. } = process;
         let calls = &side.program.calls;
         let mut posting: Vec<Posting> = Vec::new();
         for call in order {

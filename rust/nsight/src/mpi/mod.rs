@@ -28,6 +28,8 @@ use crate::rows::CommRow;
 pub(crate) struct Side<'a> {
     /// Its rank in the world.
     pub(crate) number: u32,
+    /// Its clock.
+    pub(crate) clock: u32,
     pub(crate) names: &'a Names,
     pub(crate) program: &'a Program,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Counts {
     /// Sends and receives without the other one, and those of ranks without a report.
     pub(crate) message_unmatched: u64,
     pub(crate) partner_missing: u64,
+    /// Sends and receives whose number in their channel times tell, since reports begin in the midst of the run.
+    pub(crate) message_aligned: u64,
     /// Receives with less room than what came.
     pub(crate) size_odd: u64,
     /// Whether the second of two rows of a call sends.
@@ -85,6 +89,8 @@ struct Known<'a> {
     by_row: FxHashMap<(usize, usize), Vec<u32>>,
     /// Calls in order of their begins.
     order: Vec<usize>,
+    /// Whether all calls from the begin of the program on are there.
+    is_whole: bool,
 }
 
 impl Known<'_> {
@@ -129,7 +135,8 @@ impl<'a> Known<'a> {
         for (number, request) in (0..).zip(&requests) {
             by_row.entry(request.defined).or_default().push(number);
         }
-        Self { side, requests, by_row, order: side.program.in_order() }
+        let is_whole = side.program.calls.iter().any(|call| side.names.get(call.name).starts_with("MPI_Init"));
+        Self { side, requests, by_row, order: side.program.in_order(), is_whole }
     }
 }
 
