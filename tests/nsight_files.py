@@ -11,6 +11,9 @@ TABLES = {
     "META_DATA_CAPTURE": "name TEXT NOT NULL, value TEXT",
     "TARGET_INFO_SYSTEM_ENV": "globalVid INTEGER, name TEXT, value TEXT",
     "TARGET_INFO_SESSION_START_TIME": "utcEpochNs INTEGER, utcTime TEXT, systemClockNs INTEGER",
+    "TARGET_INFO_GPU": "id INTEGER, name TEXT, busLocation TEXT, uuid TEXT",
+    "TARGET_INFO_CUDA_DEVICE": "gpuId INTEGER, cudaId INTEGER, pid INTEGER, uuid TEXT",
+    "SCHED_EVENTS": "start INTEGER, isSchedIn INTEGER, globalTid INTEGER",
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
     "MPI_RANKS": "globalTid INTEGER, rank INTEGER",
     "ThreadNames": "nameId INTEGER, priority INTEGER, globalTid INTEGER",
@@ -107,6 +110,11 @@ class Report:
         return self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL", **at, **where, correlationId=correlation, shortName=self.name(name)
         )
+
+    def system(self, name, begin, end, *, number=1):
+        """Add a call of the operating system, in ms."""
+        at = {"start": int(begin * MS), "end": int(end * MS), "globalTid": thread(self.rank, number)}
+        return self.add("OSRT_API", **at, nameId=self.name(name))
 
     def mpi(self, name, begin, end, **values):
         """Add a call of MPI, in ms; its table is that of its kind, and `requests` has a row each."""

@@ -464,6 +464,51 @@ def test_synchronizations_name_streams_and_events(tmp_path):
     assert sorted(waits(path)) == right
 
 
+def test_long_calls_of_the_system_are_on_call_paths(tmp_path):
+    report = MpiReport(0).range("work", 1, 20)
+    report.system("pread64", 2, 3).system("nanosleep", 4, 5).system("read", 6, 6.05)
+    report.mpi("MPI_Barrier", 10, 12).system("poll", 10.5, 11.5)
+    report.call("cudaDeviceSynchronize_v3020", 13, 15).system("sem_wait", 13.5, 14.5)
+    report.range("other", 1, 2, number=2)
+    # A thread, and a process, that only wait.
+    report.system("poll", 1, 80, number=3)
+    report.rank = 7
+    report.system("waitpid", 1, 80)
+    report.rank = 0
+    run = whywait.open(report.write(tmp_path / "report.sqlite"))
+    assert run.locations.num_rows == 2
+    assert [name for name, *_ in visits(run)] == [
+        "MPI_Init",
+        "work",
+        "pread64",
+        "nanosleep",
+        "MPI_Barrier",
+        "cudaDeviceSynchronize",
+        "MPI_Finalize",
+    ]
+    (region,) = [row for row in run.definitions["Region"].to_pylist() if row["name"] == "pread64"]
+    assert region["region_role"] == "FILE_IO"
+
+
+def test_each_process_may_call_its_device_the_first(tmp_path):
+    def uuids(*, is_said):
+        report = Report(0)
+        for number in range(2):
+            report.add("TARGET_INFO_GPU", id=number, name="H100", uuid=f"GPU-{number}")
+        for rank in range(2):
+            report.rank = rank
+            report.add("MPI_RANKS", globalTid=thread(rank), rank=rank)
+            report.kernel("ncclDevKernel_AllReduce", 1, 9 - rank)
+            if is_said:
+                number = 100 + rank
+                report.add("TARGET_INFO_CUDA_DEVICE", gpuId=rank, cudaId=0, pid=number, uuid=f"GPU-{rank}")
+        run = whywait.open(report.write(tmp_path / "report.sqlite"))
+        return {row["string_value"] for row in run.definitions["SystemTreeNodeProperty"].to_pylist()}
+
+    assert uuids(is_said=True) == {"GPU-0", "GPU-1"}
+    assert uuids(is_said=False) == {"node0/0 of rank 0", "node0/0 of rank 1"}
+
+
 def test_copies_have_the_names_of_other_formats(tmp_path):
     report = Report().range("work", 0, 1)
     for number, kind in enumerate((1, 2, 8, 10)):
@@ -604,10 +649,10 @@ def test_users_name_kernels_that_communicate(tmp_path):
 
 def test_what_a_report_has_is_said(tmp_path, capsys):
     report = Report().range("work", 1, 4)
-    report.add("OSRT_API", start=1, end=2, globalTid=thread(), nameId=1)
+    report.add("SCHED_EVENTS", start=1, isSchedIn=1, globalTid=thread())
     assert main(["info", str(report.write(tmp_path / "report.sqlite"))]) == 0
     said = capsys.readouterr().out
-    for words in ("Nsight Systems      2025.1.1.1", "not analyzed        OSRT_API", "NVTX_EVENTS 1", "1 of 1"):
+    for words in ("Nsight Systems      2025.1.1.1", "not analyzed        SCHED_EVENTS", "NVTX_EVENTS 1", "1 of 1"):
         assert words in said
 
 
@@ -753,14 +798,15 @@ def test_an_operation_without_a_root_is_counted_only(tmp_path):
     assert notes(result) == {"operations whose root is not known": 1}
 
 
-def test_a_process_alone_waits_for_nobody(tmp_path):
+def test_a_process_alone_and_unknown_communicators_make_nobody_wait(tmp_path):
     reports = []
     for rank in range(2):
         report = MpiReport(rank)
         report.mpi("MPI_Allreduce", 1, 2, commHandle=0x44000001).mpi("MPI_Allreduce", 3, 4, commHandle=0x44000000)
-        reports.append(report)
+        reports.append(report.mpi("MPI_Allreduce", 5 + 3 * rank, 9, commHandle=77))
     result = whywait.analyze(written(tmp_path, *reports))
     assert not found(result)
+    assert notes(result) == {"calls on communicators that are not known": 2}
     (group,) = result.run.traces["groups"]
     assert (group["name"], group["instances"], group["method"]) == ("MPI_COMM_WORLD", 1, "the order of calls")
 

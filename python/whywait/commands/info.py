@@ -99,8 +99,8 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield "Nsight Systems" if nsight else "PyTorch's profiler"
         yield from _of_profiler(traces, _RECORDABLE if nsight is None else {})
-    if nsight is not None:
-        yield from _of_nsight(nsight)
+        if nsight is not None:
+            yield from _of_nsight(nsight, traces["groups"])
     if paraver is not None:
         yield from _of_paraver(paraver, facts)
     for title, counts in {"definitions": definitions, **by_kind}.items():
@@ -181,7 +181,7 @@ def _of_profiler(traces: dict[str, Any], recordable: dict[str, str]) -> Iterator
         yield f"  group {group['name']} (ranks {names}): " + _of_group(group)
 
 
-def _of_nsight(known: dict[str, Any]) -> Iterator[str]:
+def _of_nsight(known: dict[str, Any], groups: list[dict[str, Any]]) -> Iterator[str]:
     """Yield what is known of reports of Nsight Systems besides their ranks."""
     reports = known["reports"]
     yield f"  {'reports':<20}{len(reports):,}: {_some([report['file'] for report in reports])}"
@@ -189,6 +189,8 @@ def _of_nsight(known: dict[str, Any]) -> Iterator[str]:
     yield f"  {'tables':<20}" + ", ".join(f"{name} {rows:,}" for name, rows in known["tables"])
     if known["unread"]:
         yield f"  {'not analyzed':<20}{', '.join(known['unread'])}"
+    if not known["mpi"] and not groups:
+        yield f"  {'communication':<20}none is recorded: nsys profile --trace=mpi,cuda,nvtx"
     if known["mpi"]:
         yield f"  {'MPI':<20}read by NVIDIA's published schema, not yet tested with a recorded file"
     for what, count in known["notes"]:

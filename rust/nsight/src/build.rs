@@ -46,8 +46,7 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
             thread.spans.push(Span { begin, end, detail: number, name, kind: Kind::Mpi });
         }
     }
-    rows.threads
-        .retain(|thread| !thread.spans.is_empty() && !OWN_THREADS.iter().any(|own| thread.name.starts_with(own)));
+    rows.threads.retain(|thread| thread.is_of_program() && !OWN_THREADS.iter().any(|own| thread.name.starts_with(own)));
     // The first thread is the one that began MPI, or else does most of it, or else most of anything.
     rows.threads
         .sort_by_key(|thread| (!thread.begins_mpi, Reverse(thread.mpi_calls), Reverse(thread.spans.len()), thread.id));

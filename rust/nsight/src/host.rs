@@ -33,6 +33,23 @@ pub(crate) struct Issue {
     pub(crate) operation: u64,
 }
 
+/// What is around a place in a thread.
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    /// Its call path.
+    context: u32,
+    /// The innermost range of NCCL: its name and its operation.
+    nccl: Option<(u32, u64)>,
+    /// Whether a call of MPI or CUDA is around it.
+    is_in_library: bool,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self { context: NONE, nccl: None, is_in_library: false }
+    }
+}
+
 /// The threads of a process while they are built.
 pub(crate) struct Hosts<'a> {
     pub(crate) names: &'a Names,
@@ -56,6 +73,15 @@ fn step(name: &str) -> Option<(&str, i64)> {
     let last = front.rsplit(|character: char| !character.is_alphanumeric()).next().unwrap_or_default();
     let is_step = ["step", "iteration", "iter"].iter().any(|word| last.to_ascii_lowercase().ends_with(word));
     is_step.then_some((front, number))
+}
+
+/// The role of a call of the operating system.
+fn system_role(name: &str) -> RegionRole {
+    let name = name.trim_end_matches("64");
+    let files =
+        ["read", "readv", "pread", "preadv", "fread", "write", "writev", "pwrite", "pwritev", "fwrite", "fsync"];
+    let others = ["fdatasync", "sync_file_range", "sendfile", "fflush"];
+    if files.contains(&name) || others.contains(&name) { RegionRole::FILE_IO } else { RegionRole::FUNCTION }
 }
 
 /// The name of a call without the version of its interface: `cudaLaunchKernel_v7000` is `cudaLaunchKernel`.
@@ -120,15 +146,21 @@ impl<'a> Hosts<'a> {
         let issue = |span: &Span| Issue { begin: span.begin, name: span.name, operation: span.detail };
         self.issues.push(spans.iter().filter(|span| span.kind == Kind::Nccl).map(issue).collect());
         // The call path of each place, and the range of NCCL around it: what is around a place comes before it.
-        let mut paths: Vec<(u32, Option<(u32, u64)>)> = Vec::with_capacity(placed.len());
+        let mut paths: Vec<Path> = Vec::with_capacity(placed.len());
         let mut visits = Vec::with_capacity(placed.len());
         let mut has_steps = false;
         for part in &placed {
             let Placed { begin, end, parent, is_rest, .. } = *part;
             let span = &spans[part.span as usize];
-            let (context, nccl) = paths.get(parent as usize).copied().unwrap_or((NONE, None));
+            let path = paths.get(parent as usize).copied().unwrap_or_default();
+            let Path { context, nccl, is_in_library } = path;
             if span.kind == Kind::Nccl {
-                paths.push((context, Some((span.name, span.detail))));
+                paths.push(Path { nccl: Some((span.name, span.detail)), ..path });
+                continue;
+            }
+            // What a library does of the system is its way to wait.
+            if span.kind == Kind::System && is_in_library {
+                paths.push(path);
                 continue;
             }
             let region = self.region(span);
@@ -148,7 +180,7 @@ impl<'a> Hosts<'a> {
                         }
                     }
                 }
-                paths.push((context, nccl));
+                paths.push(Path { is_in_library: true, ..path });
             } else {
                 if let (Kind::Range | Kind::LooseRange, false, Some((_, number))) =
                     (span.kind, is_rest, step(self.names.get(span.name)))
@@ -156,7 +188,8 @@ impl<'a> Hosts<'a> {
                     detail = Detail::Step(number);
                     has_steps = true;
                 }
-                paths.push((self.contexts.node(context, region), nccl));
+                let is_in_library = is_in_library || span.kind == Kind::Mpi;
+                paths.push(Path { context: self.contexts.node(context, region), is_in_library, ..path });
             }
             visits.push(Visit { begin, end, region, detail });
         }
@@ -178,6 +211,7 @@ impl<'a> Hosts<'a> {
                 },
                 None => Region::user(name.to_owned()),
             },
+            Kind::System => Region::new(name.to_owned(), Paradigm::USER, system_role(name)),
             Kind::Mpi => Region::new(name.to_owned(), Paradigm::MPI, role(name)),
             Kind::Runtime | Kind::Driver => {
                 Region::new(without_version(name).to_owned(), Paradigm::CUDA, RegionRole::FUNCTION)

@@ -17,7 +17,7 @@ use crate::mpi::{self, Communication, Counts, Side};
 use crate::nccl;
 use crate::options::Options;
 use crate::report::Report;
-use crate::rows::{CommRow, ProcessRows};
+use crate::rows::CommRow;
 
 /// More ranks than any run has.
 const MOST_RANKS: i64 = 1 << 20;
@@ -50,8 +50,11 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     files.dedup();
     let read = in_parallel(&files, |file| {
         let mut report = Report::read(file, options)?;
-        let rows = std::mem::take(&mut report.processes).into_values().filter(ProcessRows::is_of_program);
-        let built: Vec<Built> = rows.map(|rows| build(&report.names, &report.devices, rows, options)).collect();
+        let mut rows = std::mem::take(&mut report.processes);
+        rows.retain(|_, rows| rows.is_of_program());
+        let has_others = rows.values().filter(|rows| !rows.works.is_empty()).count() > 1;
+        let build = |(process, rows)| build(&report.names, &report.devices_of(process, has_others), rows, options);
+        let built: Vec<Built> = rows.into_iter().map(build).collect();
         Ok((report, built))
     })?;
     let mut reports = Vec::with_capacity(read.len());
@@ -80,6 +83,8 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     }
     note(&reports, &processes, &begins, &mut oddities);
     let (mut run, mut facts) = (of_run(&reports, &processes), of_reports(&reports, &processes, &begins));
+    let unlaunched = processes.iter().map(|process| process.built.unlaunched).sum();
+    facts.note("works on devices without the call that launched them", unlaunched);
     let communication = communicate(&reports, &processes, &begins, run.world_size);
     said(&communication.counts, &mut facts);
     run.groups = communication.groups;
@@ -183,6 +188,10 @@ fn note(reports: &[Report], processes: &[Process], begins: &Begins, oddities: &m
         count(OddityKind::Crossing, built.loose, "ranges that neither nest nor end in their thread are left out");
     }
     for (place, report) in reports.iter().enumerate() {
+        if reports.len() > 1 && report.clock.utc.is_none() && !report.clock.is_normalized {
+            let text = "when its session began is not recorded: its clock is related to others by messages and operations only";
+            oddities.push(oddity(OddityKind::ClockOffset, &report.path, text.to_owned()));
+        }
         if begins.strangers.contains(&place) {
             let text =
                 "its clock is that of another machine or another boot, although the name of the machine is the same";

@@ -21,6 +21,8 @@ use crate::sqlite::{Database, Row, Table};
 
 /// The low bits of the number of a thread that tell it from others of its process.
 const THREAD: i64 = 0xff_ffff;
+/// Where the number of a process in the system begins in that of its threads.
+const PROCESS_SHIFT: u32 = 24;
 /// Types of rows of ranges.
 const RANGE: i64 = 59;
 const LOOSE_RANGE: i64 = 60;
@@ -36,8 +38,10 @@ const LONGEST_MESSAGE: usize = 160;
 /// More ranks than any run has.
 const MOST_RANKS: u32 = 1 << 20;
 /// How the names of tables begin that say something of the program and are not read.
-const UNREAD: [&str; 7] =
-    ["CUPTI_ACTIVITY_KIND_OPENACC", "OPENMP_", "OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_", "UCP_"];
+const UNREAD: [&str; 6] =
+    ["CUPTI_ACTIVITY_KIND_OPENACC", "OPENMP_", "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_", "UCP_"];
+/// A call of the operating system is of interest from this length on, ns.
+const SHORTEST_SYSTEM_CALL: i64 = 100_000;
 /// The domains of ranges that the tool or libraries make.
 const NCCL: &str = "NCCL";
 const MPI: &str = "MPI";
@@ -66,6 +70,8 @@ pub(crate) struct Report {
     pub(crate) clock: Clock,
     pub(crate) names: Names,
     pub(crate) devices: Vec<Device>,
+    /// What a process calls each device: its number in the system, its number for the process, and that among `devices`.
+    pub(crate) visible: Vec<(i64, Device, i64)>,
     /// By number of the process.
     pub(crate) processes: BTreeMap<i64, ProcessRows>,
     /// Communicators as each of their ranks knows them.
@@ -101,6 +107,7 @@ impl Report {
                 clock: Clock::default(),
                 names: Names::new(options.all_names),
                 devices: Vec::new(),
+                visible: Vec::new(),
                 processes: BTreeMap::new(),
                 communicators: Vec::new(),
                 read: Vec::new(),
@@ -113,6 +120,24 @@ impl Report {
         };
         reader.read()?;
         Ok(reader.report)
+    }
+
+    /// The devices of a process, by the numbers that it calls them. Each process may call its only device the first: unless the
+    /// report says which these are, devices of several processes have no identity.
+    pub(crate) fn devices_of(&self, process: i64, has_others: bool) -> Vec<Device> {
+        let number = process >> PROCESS_SHIFT & THREAD;
+        let own = || self.visible.iter().filter(|(of, ..)| *of == number);
+        if own().next().is_none() {
+            let identity = |device: &Device| device.identity.clone().filter(|_| !has_others);
+            return self.devices.iter().map(|device| Device { identity: identity(device), ..device.clone() }).collect();
+        }
+        let device = |(_, device, gpu): &(i64, Device, i64)| {
+            let known = self.devices.iter().find(|known| known.number == *gpu);
+            let name = known.map(|known| known.name.clone()).unwrap_or_default();
+            let identity = device.identity.clone().or_else(|| known.and_then(|known| known.identity.clone()));
+            Device { number: device.number, name, identity }
+        };
+        own().map(device).collect()
     }
 
     /// Notes something odd; a table is named in front of what is odd in it.
@@ -166,6 +191,7 @@ impl Reader {
         self.runtime()?;
         self.ranges()?;
         self.mpi()?;
+        self.system()?;
         self.works()?;
         self.syncs()?;
         self.rest();
@@ -268,6 +294,12 @@ impl Reader {
             let identity = row.text(2).or_else(|| row.text(3)).filter(|text| !text.is_empty());
             let name = row.text(1).unwrap_or_default().into_owned();
             reader.report.devices.push(Device { number, name, identity: identity.map(Cow::into_owned) });
+        })?;
+        self.scan("TARGET_INFO_CUDA_DEVICE", &["pid", "cudaId", "gpuId", "uuid"], |reader, row| {
+            let (Some(process), Some(number), gpu) = (row.integer(0), row.integer(1), row.integer(2)) else { return };
+            let identity = row.text(3).filter(|text| !text.is_empty()).map(Cow::into_owned);
+            let device = Device { number, name: String::new(), identity };
+            reader.report.visible.push((process, device, gpu.unwrap_or(number)));
         })?;
         self.scan("MPI_RANKS", &["globalTid", "rank"], |reader, row| {
             let (Some(thread), Some(rank)) = (row.integer(0), row.integer(1)) else { return };
@@ -441,6 +473,20 @@ impl Reader {
             let members = integers(&members);
             let row = CommRow { rank, local_rank, time, handle, size, root, root_uid, uid, members };
             reader.report.communicators.push(row);
+        })?;
+        Ok(())
+    }
+
+    /// Calls of the operating system: short ones, of which a report may have more than of all else, are left out.
+    fn system(&mut self) -> Result<()> {
+        self.scan("OSRT_API", &["start", "end", "globalTid", "nameId"], |reader, row| {
+            let (Some((begin, Some(end))), thread, name) = (times(row), row.integer(2), row.integer(3)) else {
+                return row.leave_out();
+            };
+            if end - begin >= SHORTEST_SYSTEM_CALL {
+                let name = reader.report.names.of(name);
+                reader.span(row, thread, (name, Kind::System, NO_DETAIL));
+            }
         })?;
         Ok(())
     }

@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Runtime,
     /// A call of the driver, possibly within one of the runtime.
     Driver,
+    /// A long call of the operating system.
+    System,
 }
 
 /// A span of a thread.
@@ -150,6 +152,13 @@ pub(crate) struct ThreadRows {
     pub(crate) begins_mpi: bool,
 }
 
+impl ThreadRows {
+    /// Whether it does more than wait in calls of the operating system.
+    pub(crate) fn is_of_program(&self) -> bool {
+        self.spans.iter().any(|span| span.kind != Kind::System)
+    }
+}
+
 /// A process of the operating system.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessRows {
@@ -168,9 +177,7 @@ pub(crate) struct ProcessRows {
 impl ProcessRows {
     /// Whether it is a part of the program, rather than what launched it.
     pub(crate) fn is_of_program(&self) -> bool {
-        self.rank.is_some()
-            || !self.mpi.is_empty()
-            || !self.works.is_empty()
-            || self.threads.iter().any(|thread| !thread.spans.is_empty())
+        let has_work = !self.mpi.is_empty() || !self.works.is_empty();
+        self.rank.is_some() || has_work || self.threads.iter().any(ThreadRows::is_of_program)
     }
 }

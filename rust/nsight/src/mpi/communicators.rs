@@ -1,6 +1,6 @@
 //! Which communicator a handle means: handles are those of a process, and are used again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use whywait_devices::{Comm, GroupFacts, Method};
@@ -152,33 +152,21 @@ impl Communicators {
 
     /// Finds out what the handles of a process mean of which nothing is recorded.
     fn other_handles(&mut self, place: u32, side: &Side<'_>) {
-        let mut others: BTreeMap<i64, bool> = BTreeMap::new();
+        let mut others: BTreeMap<i64, Partners> = BTreeMap::new();
         for call in 0..side.program.calls.len() {
             for row in side.program.rows(call) {
                 let name = side.names.get(row.name);
                 let is_communication = act(name).is_some() || operation(name).is_some();
                 if is_communication && row.comm != ABSENT && !self.handles.contains_key(&(place, row.comm)) {
-                    *others.entry(row.comm).or_insert(true) &= matches!(row.peer, 0 | ABSENT);
+                    let partners = others.entry(row.comm).or_default();
+                    partners.has_zero |= row.peer == 0;
+                    partners.has_others |= row.peer > 0;
                 }
             }
         }
-        let mut worlds: BTreeSet<i64> = others.keys().copied().filter(|handle| *handle != MPICH_SELF).collect();
-        if worlds.contains(&MPICH_WORLD) {
-            worlds.retain(|handle| *handle == MPICH_WORLD);
-        } else if worlds.len() > 1 {
-            // One whose partners and roots are all 0 is the process alone.
-            worlds.retain(|handle| !others[handle]);
-        }
-        for (handle, is_only_zero) in others {
-            let meaning = if worlds.len() == 1 && worlds.contains(&handle) {
-                Meaning::Comm(0)
-            } else if handle == MPICH_SELF || is_only_zero && !worlds.contains(&handle) {
-                Meaning::Alone
-            } else {
-                Meaning::Unknown
-            };
-            self.others.insert((place, handle), meaning);
-        }
+        let is_tracked = !self.handles.is_empty();
+        let meanings = meanings(&others, is_tracked);
+        self.others.extend(meanings.into_iter().map(|(handle, meaning)| ((place, handle), meaning)));
     }
 
     /// The communicator of a row.
@@ -205,6 +193,34 @@ impl Communicators {
         };
         self.list.iter().map(comm).collect()
     }
+}
+
+/// Which partners and roots the calls on a handle name.
+#[derive(Debug, Clone, Copy, Default)]
+struct Partners {
+    has_zero: bool,
+    has_others: bool,
+}
+
+/// What the handles of a process mean of which nothing is recorded; `is_tracked` says that communicators which programs make are.
+fn meanings(handles: &BTreeMap<i64, Partners>, is_tracked: bool) -> Vec<(i64, Meaning)> {
+    let mut worlds: Vec<i64> = handles.keys().copied().filter(|handle| *handle != MPICH_SELF).collect();
+    if worlds.contains(&MPICH_WORLD) {
+        worlds = vec![MPICH_WORLD];
+    } else if worlds.len() > 1 {
+        // One whose partners and roots are all 0 is the process alone.
+        worlds.retain(|handle| handles[handle].has_others);
+    }
+    let meaning = |(handle, partners): (&i64, &Partners)| {
+        let is_alone = !partners.has_others && (partners.has_zero || is_tracked);
+        let meaning = match worlds.as_slice() {
+            [world] if world == handle => Meaning::Comm(0),
+            _ if *handle == MPICH_SELF || is_alone => Meaning::Alone,
+            _ => Meaning::Unknown,
+        };
+        (*handle, meaning)
+    };
+    handles.iter().map(meaning).collect()
 }
 
 /// How lists of members are to be read.
@@ -255,6 +271,24 @@ mod tests {
     fn row(rank: i64, local_rank: i64, size: i64, members: &[i64]) -> CommRow {
         let members = members.to_vec();
         CommRow { rank, local_rank, time: 0, handle: 1, size, root: 0, root_uid: 1, uid: ABSENT, members }
+    }
+
+    #[test]
+    fn handles_without_a_record_are_those_of_the_world_or_of_the_process_alone() {
+        use Meaning::{Alone, Comm, Unknown};
+        let of = |handles: &[(i64, bool, bool)], is_tracked| {
+            let partners = |(handle, has_zero, has_others): &(i64, bool, bool)| {
+                (*handle, Partners { has_zero: *has_zero, has_others: *has_others })
+            };
+            let meanings = meanings(&handles.iter().map(partners).collect(), is_tracked);
+            meanings.into_iter().map(|(_, meaning)| meaning).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[(5, true, false)], false), [Comm(0)], "the only one");
+        assert_eq!(of(&[(5, true, false), (6, true, true)], false), [Alone, Comm(0)]);
+        assert_eq!(of(&[(5, true, true), (6, true, true)], false), [Unknown, Unknown]);
+        assert_eq!(of(&[(77, false, false), (MPICH_WORLD, true, true), (MPICH_SELF, false, false)], false)[0], Unknown);
+        assert_eq!(of(&[(77, false, false), (78, false, true)], true), [Alone, Comm(0)]);
+        assert_eq!(of(&[(MPICH_WORLD, false, false), (MPICH_SELF, false, false)], false), [Comm(0), Alone]);
     }
 
     #[test]
