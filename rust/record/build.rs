@@ -69,6 +69,10 @@ const ROLES: &[&str] = &[
     "partition",
     "last",
     "list",
+    "levels",
+    "vectors",
+    "handle",
+    "mutex",
 ];
 
 fn camel(name: &str) -> String {
@@ -83,7 +87,7 @@ fn main() {
 
     let functions = rows(Path::new("."));
     let (mut classes, mut groups) = (Vec::new(), Vec::new());
-    let (mut constants, mut rows, mut exports) = (String::new(), String::new(), String::new());
+    let (mut constants, mut rows, mut exports, mut armci) = (String::new(), String::new(), String::new(), Vec::new());
     let mut variadic = String::new();
     for (index, function) in functions.iter().enumerate() {
         let (class, group) = (function.text("class"), function.text("group"));
@@ -94,6 +98,7 @@ fn main() {
             None if ["threads", "posix"].contains(&group) => {
                 ("System", function.find("real").unwrap_or(name).to_owned())
             }
+            None if group == "armci" => ("Armci", name.to_owned()),
             None => ("Shmem", name.to_owned()),
         };
         for (list, item) in [(&mut classes, class), (&mut groups, group)] {
@@ -140,7 +145,7 @@ fn main() {
         )
         .unwrap();
         // Elsewhere than on x86-64, `catch` does not keep floating-point registers.
-        let floats = floats && owner == "Shmem" && target != "x86_64";
+        let floats = floats && owner != "Mpi" && target != "x86_64";
         if function.entry.contains_key("caught") || floats {
             continue;
         }
@@ -150,6 +155,9 @@ fn main() {
                 writeln!(variadic, "    {name} = {}, {named};", index * 4).unwrap();
             }
             continue;
+        }
+        if owner == "Armci" {
+            armci.push(format!("({index}, {name})"));
         }
         if of_mpi.is_none() {
             writeln!(exports, "    {name} = {};", index * 4).unwrap();
@@ -175,12 +183,15 @@ fn main() {
     }
     let source = format!(
         "{}\n{}\n{}\npub(crate) const GROUPS: &[(&str, Group)] = &[{names}];\npub(crate) const ROLES: usize = {};\n\
-         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\nexport! {{\n{exports}}}\n#[cfg(target_arch = \"x86_64\")]\nexport_variadic! {{\n{variadic}}}\n",
+         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\nexport! {{\n{exports}}}\n#[cfg(target_arch = \"x86_64\")]\nexport_variadic! {{\n{variadic}}}\n\
+         /// Functions of ARMCI, by their numbers.\npub(crate) static ARMCI: [(usize, unsafe extern \"C-unwind\" fn() -> c_int); {}] = [{}];\n",
         list("Class", &classes, camel),
         list("Group", &groups, camel),
         list("Role", ROLES, camel),
         ROLES.len(),
         functions.len(),
+        armci.len(),
+        armci.join(", "),
     );
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("table.rs"), source).unwrap();
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// The tables, in the order of the functions' numbers.
-const TABLES: [&str; 4] = ["mpi.toml", "threads.toml", "shmem.toml", "posix.toml"];
+const TABLES: [&str; 5] = ["mpi.toml", "threads.toml", "shmem.toml", "posix.toml", "armci.toml"];
 
 /// One function.
 struct Row {
@@ -71,7 +71,7 @@ fn expand(entry: &toml::Table, table: &toml::Table, is_twin: bool, rows: &mut Ve
     };
     for word in table["lists"][list].as_str().expect("words").split(' ') {
         let value = match word {
-            "float" | "double" => "floating",
+            "float" | "double" | "Float" | "Double" => "floating",
             "longdouble" => "memory",
             _ => "-",
         };

@@ -47,6 +47,14 @@ fn operation(name: &str, class: &str) -> Option<String> {
         };
         return Some(operation.into());
     }
+    if class == "armci_coll" {
+        let operation = match name {
+            "ARMCI_Init" | "ARMCI_Init_args" | "ARMCI_Malloc" => "ALLOCATE",
+            "ARMCI_Free" | "ARMCI_Finalize" => "DEALLOCATE",
+            _ => "BARRIER",
+        };
+        return Some(operation.into());
+    }
     let name = name.strip_prefix("MPI_")?;
     let name = match class {
         "coll" => name,

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whywait._record import launch
-from whywait._record.command import preloading
+from whywait._record import launch, linked
+from whywait._record.command import preloading, program_of
 from whywait._record.nothing import why_nothing
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def record(
     spool: str | PathLike[str] | None = None,
     mpi: Sequence[str | PathLike[str]] = (),
     keep_spool: bool = False,
-    groups: str = "env,p2p,coll,cg,rma,io,spawn,shmem",
+    groups: str = "env,p2p,coll,cg,rma,io,spawn,shmem,armci",
     callpaths: bool = True,
     depth: int = 128,
     max_size: int = 4 << 30,
@@ -183,7 +183,20 @@ def execute(recording: launch.Recording, *, keep_spool: bool, quiet: bool) -> in
             return code or 3
         joined.update(summary["worlds"])
         report(world, summary, quiet=quiet)
+    _tell_to_link(recording, quiet=quiet)
     return code
+
+
+def _tell_to_link(recording: launch.Recording, *, quiet: bool) -> None:
+    """Say what the program lacks so that calls of a library inside of it are recorded."""
+    program = program_of(recording.command)
+    path = shutil.which(program[0]) if program else None
+    if launch.records(recording, "armci") and path is not None and linked.hides_armci(Path(path)):
+        say(
+            "ARMCI is inside of the program; to see its operations, link before it what this prints: whywait record "
+            "--link-flags armci",
+            quiet=quiet,
+        )
 
 
 def report(directory: Path, summary: Mapping[str, Any], *, quiet: bool) -> None:

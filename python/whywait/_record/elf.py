@@ -18,7 +18,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _DYNAMIC = struct.Struct("<qQ")
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
 _DT_NEEDED, _DT_STRTAB = 1, 5
-_SHT_DYNSYM = 11
+_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 # Where the byte with the binding and the type of a symbol stands in its entry.
 _INFO = 4
 _STB_LOCAL, _STB_GLOBAL = 0, 1
@@ -124,6 +124,16 @@ class Elf:
                 binding = _STB_GLOBAL if is_wanted(symbol.name) else _STB_LOCAL
                 data[symbol.position + _INFO] = binding << 4 | data[symbol.position + _INFO] & 15
         return bytes(data)
+
+    def has_symbol(self, name: str) -> bool:
+        """Whether the file has a symbol of a name that is there for debuggers; nothing is known of stripped files."""
+        text = f"\0{name}\0".encode()
+        tables = [self._sections[section[6]] for section in self._sections if section[1] == _SHT_SYMTAB]
+        return any(self._data.find(text, table[4], table[4] + table[5]) >= 0 for table in tables)
+
+    def contains(self, text: bytes) -> bool:
+        """Whether some bytes are anywhere in the file."""
+        return text in self._data
 
     def _symbols(self) -> Iterator[Symbol]:
         for _, kind, _, _, offset, size, link, _, _, _ in self._sections:

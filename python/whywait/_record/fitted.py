@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LIBRARY = Path(__file__).parent / "lib" / "libwhywait_record.so"
 # What runtimes of OpenMP look for; it has an effect only if threads are recorded.
 _OMPT = "ompt_start_tool"
+# What libraries inside of a program look for.
+_CATCH = "whywait_catch"
 # Of so many MPIs and programs. Each takes a little more than a megabyte.
 _KEPT = 20
 # What separates paths in LD_PRELOAD, and what the dynamic linker replaces in them.
@@ -54,8 +56,8 @@ def recorder(
 
     Those are the functions that the program's MPI does not have, as programs such as mpi4py take the existence of a
     function as proof that MPI has it, and those of threads and files unless they are to be recorded. Where the MPI
-    cannot be known, all functions of MPI stay. Those of OpenSHMEM stay only if the program is linked to a library that
-    has them: others use such names, too.
+    cannot be known, all functions of MPI stay. Those of OpenSHMEM and ARMCI stay only if the program is linked to a
+    library that has them: others use such names, too.
 
     Parameters
     ----------
@@ -126,7 +128,7 @@ def _is_caught(name: str, present: Collection[str], caught: _Caught) -> bool:
         return caught.files
     if name.startswith(("MPI_", "PMPI_")):
         return name in present or "MPI_Init" not in present
-    return name in present or name == _OMPT
+    return name in present or name in (_OMPT, _CATCH)
 
 
 def _places(spare: Path | None) -> Iterator[Path]:

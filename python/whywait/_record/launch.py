@@ -32,8 +32,8 @@ SPOOL = ".spool"
 _LOADED = "loaded"
 # What `mpiexec` sets in each process that it starts.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "cg_query", "misc")
-DEFAULT_GROUPS = GROUPS[:8]
+GROUPS = ("env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "armci", "cg_query", "misc")
+DEFAULT_GROUPS = GROUPS[:9]
 # Functions of the C library for files, in addition to groups of communication libraries.
 POSIX = "posix"
 

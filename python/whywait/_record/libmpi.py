@@ -12,8 +12,8 @@ from pathlib import Path
 from whywait._record.command import is_python
 from whywait._record.elf import Elf, ElfError
 
-# By file names: MPICH and its descendants, Open MPI, the ABI of MPI 5, and the OpenSHMEM of Open MPI.
-_LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray|mpi_mt|mvapich|oshmem)\.so(\.\d+)*")
+# By file names: MPICH and its descendants, Open MPI, the ABI of MPI 5, the OpenSHMEM of Open MPI, and ARMCI.
+_LIBRARY = re.compile(r"lib(mpi|mpich|mpi_abi|mpi_cray|mpi_mt|mvapich|oshmem|armci)\.so(\.\d+)*")
 # Other libraries of communication, by which programs communicate without MPI.
 _OTHERS = {
     "GASPI": re.compile(r"libGPI2\.so.*"),

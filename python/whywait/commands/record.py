@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ examples:
   mpiexec -n 64 --hostfile hosts whywait record ./solver          the launcher first
   eval "$(whywait record --print-env -o run.1)"                   in a job script
   whywait record --finish run.1                                   what was left by a job
+  mpicc ga.o -lga $(whywait record --link-flags armci) -larmci    with ARMCI inside
 then: whywait analyze whywait-solver.1 --html
 """
 
@@ -52,9 +54,9 @@ def add(verbs: Any) -> None:
         "--groups",
         type=_groups,
         metavar="LIST",
-        default="env,p2p,coll,cg,rma,io,spawn,shmem",
-        help="functions to record: env, p2p, coll, cg, rma, io, spawn, shmem, cg_query, misc, all, or -NAME (default: "
-        "env,p2p,coll,cg,rma,io,spawn,shmem); in addition, posix: files of POSIX and C",
+        default="env,p2p,coll,cg,rma,io,spawn,shmem,armci",
+        help="functions to record: env, p2p, coll, cg, rma, io, spawn, shmem, armci, cg_query, misc, all, or -NAME "
+        "(default: env,p2p,coll,cg,rma,io,spawn,shmem,armci); in addition, posix: files of POSIX and C",
     )
     parser.add_argument(
         "--callpaths", choices=("auto", "off"), default="auto", help="whether to record from where MPI is called"
@@ -144,6 +146,12 @@ def add(verbs: Any) -> None:
         help="run and record N times, into archives of their own (with -o: DIR.1, DIR.2, ...), as for `whywait series`",
     )
     parser.add_argument("--finish", type=Path, metavar="DIR", help="finish a recording that was left, and run nothing")
+    parser.add_argument(
+        "--link-flags",
+        choices=("armci",),
+        help="print what to link to a program that has this library inside, before the library, so that its calls are "
+        "recorded, and run nothing",
+    )
     parser.add_argument("--print-env", action="store_true", help="print what job scripts need to set, and run nothing")
     parser.add_argument("--json", action="store_true", help="with --finish: print the result as JSON")
     parser.set_defaults(run=run, together=True, analyzes=False, parser=parser)
@@ -157,6 +165,8 @@ def run(options: argparse.Namespace) -> int:
     parser: argparse.ArgumentParser = options.parser
     if options.finish is not None:
         return _finish(options)
+    if options.link_flags is not None:
+        return _link_flags(options.link_flags)
     # The command may have an option of this name.
     words = [SAMPLE if word == BARE_SAMPLE else word for word in options.command]
     command = words[1:] if words[:1] == ["--"] else words
@@ -225,6 +235,18 @@ def _finish(options: argparse.Namespace) -> int:
 
         return tell(Answer(summary, lambda _: ()), as_json=True)
     _record.report(options.finish, summary, quiet=options.quiet)
+    return 0
+
+
+def _link_flags(library: str) -> int:
+    from whywait import _record
+    from whywait._record import linked
+
+    try:
+        sys.stdout.write(f"{linked.flags(library)}\n")
+    except linked.LinkError as error:
+        _record.say(str(error))
+        return 3
     return 0
 
 

@@ -2,23 +2,22 @@
 
 use crate::abi::Status;
 use crate::clock::now;
-use crate::comms::{self, Comm, Origin};
+use crate::comms::Comm;
 use crate::completions::{List, failed, is_collective, leave_any, leave_completed, leave_some, put_back};
 use crate::context::Context;
 use crate::files::{self};
 use crate::format::{
-    BY_ACCEPT, BY_CONNECT, BY_JOIN, BY_OTHERS, BY_PARENT, BY_SPAWN, COMM_WORLD, CommName, Entry, Extension,
-    LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL, PEER_NULL, PEER_ROOT,
-    PEER_UNDEFINED, Partitions, Request as Item, RequestKind, flags,
+    Entry, Extension, LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL,
+    PEER_NULL, PEER_ROOT, PEER_UNDEFINED, Partitions, Request as Item, RequestKind, flags,
 };
 use crate::hook::Frame;
 use crate::real::own;
 use crate::requests::{MESSAGES, REQUESTS, Request};
 use crate::spool::{self, Payload};
 use crate::table::{Class, Function, Role, number};
-use crate::thread::{self, Thread};
+use crate::thread::Thread;
 use crate::windows::{self};
-use crate::{locks, posix, process, real, shmem, thread_starts};
+use crate::{armci, kept, locks, posix, process, real, shmem, thread_starts};
 use std::sync::atomic::Ordering;
 
 /// Bytes of an array of blocks.
@@ -312,21 +311,15 @@ pub(crate) fn before(context: &mut Context) {
             context.enter(PEER_UNDEFINED, 0, NONE, 0);
         }
         Class::Coll | Class::Icoll | Class::CollInit => enter_collective(context),
-        Class::CommCreate | Class::CommIdup | Class::IntercommMerge => {
-            let object = context.communicator();
-            let handle = context.word(Role::Comm);
-            context.origin = context.comm.map(|comm| Origin::child(comm, handle));
-            context.enter(PEER_UNDEFINED, 0, object, 0);
-        }
-        Class::CommCreateGroup | Class::IntercommCreate | Class::CommFromGroup | Class::CommForeign => {
-            let object = if context.has(Role::Comm) { context.communicator() } else { NONE };
-            context.origin = Some(origin(context));
-            context.enter(PEER_UNDEFINED, 0, object, 0);
-        }
-        Class::CommFree => {
-            context.handle = context.abi.load(context.word(Role::Comm), 0);
-            context.comm = comms::remove(context.handle);
-            let object = context.comm.map_or(NONE, |comm| comm.id);
+        Class::CommCreate
+        | Class::CommIdup
+        | Class::IntercommMerge
+        | Class::CommCreateGroup
+        | Class::IntercommCreate
+        | Class::CommFromGroup
+        | Class::CommForeign
+        | Class::CommFree => {
+            let object = kept::before(context);
             context.enter(PEER_UNDEFINED, 0, object, 0);
         }
         Class::CommName | Class::WinCreate => {
@@ -428,6 +421,15 @@ pub(crate) fn before(context: &mut Context) {
         | Class::PosixStatus
         | Class::PosixMap
         | Class::PosixName => posix::enter(context),
+        Class::ArmciColl
+        | Class::ArmciPut
+        | Class::ArmciGet
+        | Class::ArmciAtomic
+        | Class::ArmciRmw
+        | Class::ArmciWait
+        | Class::ArmciFence
+        | Class::ArmciLock
+        | Class::ArmciUnlock => armci::enter(context),
         // Moments, not calls.
         Class::ThreadBegin | Class::ThreadEnd | Class::Omp => {}
         Class::Io | Class::IoBegin | Class::IoEnd | Class::Iio => {
@@ -443,42 +445,6 @@ pub(crate) fn before(context: &mut Context) {
             context.enter(PEER_UNDEFINED, 0, object, bytes);
         }
     }
-}
-
-/// How a communicator comes to be that is not made by all of its parent, or reaches processes of another world.
-fn origin(context: &Context) -> Origin {
-    let named = |name, tag| Origin { name, parent: NONE, k: 0, tag, text: String::new(), abroad: None };
-    match context.function.class {
-        Class::CommCreateGroup => {
-            let parent = context.comm.map_or(NONE, |comm| comm.id);
-            let abroad = context.comm.filter(|comm| comm.foreign).map(|_| context.word(Role::Comm));
-            Origin { parent, abroad, ..named(CommName::Group, context.int(Role::Tag)) }
-        }
-        Class::IntercommCreate => named(CommName::Inter, context.int(Role::Tag)),
-        Class::CommFromGroup => Origin { text: real::text(context.word(Role::Text)), ..named(CommName::Session, 0) },
-        _ => foreign(context),
-    }
-}
-
-/// How one comes to be that leads to processes of another world.
-fn foreign(context: &Context) -> Origin {
-    let how = match context.index {
-        number::COMM_SPAWN | number::COMM_SPAWN_MULTIPLE => BY_SPAWN,
-        number::COMM_GET_PARENT => BY_PARENT,
-        number::COMM_ACCEPT => BY_ACCEPT,
-        number::COMM_CONNECT => BY_CONNECT,
-        number::COMM_JOIN => BY_JOIN,
-        _ => BY_OTHERS,
-    };
-    let (parent, k) = match context.comm {
-        Some(comm) => (comm.id, comm.children.fetch_add(1, Ordering::Relaxed)),
-        None if how == BY_PARENT => (COMM_WORLD, NONE),
-        None => (NONE, 0),
-    };
-    // Only the root has to name the port.
-    let is_root = context.comm.is_some_and(|comm| context.has(Role::Root) && comm.rank == context.int(Role::Root));
-    let text = if is_root && context.has(Role::Text) { real::text(context.word(Role::Text)) } else { String::new() };
-    Origin { name: CommName::Foreign, parent, k, tag: how, text, abroad: None }
 }
 
 /// A handle in memory that is a pointer in all MPIs.
@@ -500,6 +466,7 @@ pub(crate) fn after(context: &mut Context) {
         class if class.is_of_files() => posix::leave(context),
         // Zero: the lock was free, or the condition does not hold.
         Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
+        Class::ArmciPut | Class::ArmciGet | Class::ArmciAtomic | Class::ArmciWait => armci::leave(context),
         Class::Recv | Class::Mrecv | Class::Sendrecv => leave_received(context),
         Class::Isend | Class::Irecv | Class::Imrecv | Class::Icoll | Class::Iio => {
             let id = context.made(1);
@@ -624,7 +591,7 @@ pub(crate) fn after(context: &mut Context) {
         }
         Class::Coll => context.leave(0, 0, context.request.received, 0),
         Class::CommIdup => {
-            let new = new_communicator(context);
+            let new = kept::after(context);
             context.request = Request {
                 kind: if context.comm.is_some() { RequestKind::Communicator } else { RequestKind::None },
                 object: context.comm.map_or(NONE, |comm| comm.id),
@@ -640,21 +607,15 @@ pub(crate) fn after(context: &mut Context) {
         | Class::IntercommCreate
         | Class::CommFromGroup
         | Class::CommForeign => {
-            let new = new_communicator(context);
+            let new = kept::after(context);
             context.leave(0, 0, 0, u64::from(new));
         }
-        Class::CommFree => {
-            if let Some(comm) = context.comm.filter(|_| !fine) {
-                comms::restore(context.handle, comm);
-            }
+        Class::CommFree | Class::TypeFree => {
+            kept::after(context);
             context.leave(0, 0, 0, 0);
         }
         Class::CommName => name(context, NAME_COMM, context.comm.map(|comm| comm.id)),
         Class::WinName => name(context, NAME_WINDOW, context.window.map(|window| window.id)),
-        Class::TypeFree => {
-            thread::forget_types();
-            context.leave(0, 0, 0, 0);
-        }
         Class::WinCreate => {
             let handle = context.abi.load(context.word(Role::Newwin), 0);
             let new = if fine { windows::add(handle, context.comm, context.index) } else { NONE };
@@ -758,21 +719,6 @@ fn leave_operation(context: &mut Context) {
         _ => 0,
     };
     context.leave(0, 0, received, id);
-}
-
-/// Enters the communicator that the call made.
-fn new_communicator(context: &Context) -> u32 {
-    let handle = context.abi.load(context.word(Role::Newcomm), 0);
-    let known = if context.index == number::COMM_GET_PARENT { comms::get(handle) } else { None };
-    match (known, context.origin.as_ref()) {
-        (Some(known), _) => known.id,
-        (None, Some(origin)) if context.code == 0 => {
-            // A duplicate that is still being made must not be asked, but it is like its parent.
-            let like = if context.function.class == Class::CommIdup { context.word(Role::Comm) } else { handle };
-            comms::add(handle, origin, like)
-        }
-        _ => NONE,
-    }
 }
 
 /// Second half of a call that names something.

@@ -5,7 +5,7 @@ use crate::calls;
 use crate::context::Context;
 use crate::real::Returned;
 use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
-use crate::{fault, posix, process, real, thread, thread_starts};
+use crate::{armci, fault, kept, posix, process, real, thread, thread_starts};
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -231,13 +231,10 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     if mode == SPECIAL && function.class.begins() {
         return process::begin(symbol, function, frame);
     }
-    let Some(mut thread) = thread::enter(frame) else {
-        if process::ends(function.class) {
-            fault::caught(process::finalizing);
-        }
+    let Some(mut thread) = thread::enter(frame, function.owner) else {
         posix::passes(function, frame);
         drop(errno);
-        return real::call(symbol, frame);
+        return within(symbol, function, frame);
     };
     let records = mode != KEEP && !(mode == RECORD && is_hidden(symbol, function, frame));
     let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, records);
@@ -252,6 +249,33 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
     context.returned(&returned);
     if fine {
         fault::caught(|| calls::after(&mut context));
+    }
+    returned
+}
+
+/// Makes a call within another one. What calls of MPI within one of ARMCI make is there for those outside, too.
+#[cold]
+#[inline(never)]
+fn within(symbol: usize, function: &'static Function, frame: Frame) -> Returned {
+    if process::ends(function.class) {
+        fault::caught(process::finalizing);
+    }
+    let makes = function.class == Class::WinCreate || kept::is_kept(function.class);
+    let Some(thread) = thread::in_armci(function.owner).filter(|_| makes) else { return real::call(symbol, frame) };
+    if function.class == Class::WinCreate {
+        armci::makes_window();
+        return real::call(symbol, frame);
+    }
+    let mut context = Context::new(function, symbol >> 2, symbol & LARGE != 0, frame, thread, false);
+    let fine = fault::caught(|| {
+        kept::before(&mut context);
+    });
+    let returned = real::call(symbol, frame);
+    context.returned(&returned);
+    if fine {
+        fault::caught(|| {
+            kept::after(&mut context);
+        });
     }
     returned
 }

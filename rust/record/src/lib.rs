@@ -15,6 +15,7 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the sampler uses it, which is not there"))]
 
 mod abi;
+mod armci;
 mod callers;
 mod calls;
 mod clock;
@@ -31,6 +32,7 @@ mod handles;
 mod heap;
 mod helper;
 mod hook;
+mod kept;
 mod locks;
 mod modules;
 mod mpi_counters;

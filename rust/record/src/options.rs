@@ -43,7 +43,7 @@ impl Options {
     pub(crate) fn parse(text: &str) -> Self {
         let mut options = Self {
             text: text.to_owned(),
-            groups: names("env,p2p,coll,cg,rma,io,spawn,shmem"),
+            groups: names("env,p2p,coll,cg,rma,io,spawn,shmem,armci"),
             callpaths: true,
             python: true,
             max_size: 4 << 30,

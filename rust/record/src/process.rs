@@ -450,6 +450,7 @@ fn set_modes() {
                 Owner::Mpi => keeps(function.class),
                 Owner::System => options.groups.contains(&function.group) && keeps_of_system(function.class),
                 Owner::Shmem => ends(function.class),
+                Owner::Armci => false,
             };
             let is_made = sampler::is_on() && function.class == Class::ThreadCreate;
             if is_kept || is_made { KEEP } else { PASS }

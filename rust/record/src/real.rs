@@ -5,7 +5,7 @@
 use crate::abi;
 use crate::hook::Frame;
 use crate::system;
-use crate::table::{FUNCTIONS, Function, LARGE, NO, Owner, PROFILING, Role, number as of};
+use crate::table::{ARMCI, FUNCTIONS, Function, LARGE, NO, Owner, PROFILING, Role, number as of};
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn resolve(number: usize) -> usize {
         // An allocator may call before this library is prepared.
         Owner::System => return remembered(number, system::next(function.name)),
         // The library's own, or that of another tool, which calls its `pshmem_` function.
-        Owner::Shmem => return remembered(number, symbol(libc::RTLD_NEXT, function.name)),
+        Owner::Shmem | Owner::Armci => return remembered(number, symbol(libc::RTLD_NEXT, function.name)),
     }
     let Some(library) = library() else { return MISSING };
     let name = full_name(function, number);
@@ -200,6 +200,22 @@ fn remembered(number: usize, address: usize) -> usize {
     address
 }
 
+/// Catches a function of a library that is inside the program: it is called under another name. Returns where the program's calls of
+/// it go from now on, 0 if it is not known here.
+///
+/// # Safety
+/// The name must be a string, and the address that of the function.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn whywait_catch(name: *const c_char, real: usize) -> usize {
+    // SAFETY: so the caller says.
+    let name = unsafe { CStr::from_ptr(name) };
+    let known = ARMCI.iter().find(|(index, _)| FUNCTIONS.get(*index).is_some_and(|function| function.name == name));
+    known.map_or(0, |(index, caught)| {
+        remembered(index * 4, real);
+        *caught as usize
+    })
+}
+
 /// Finds the functions of the C library, when the library is loaded.
 pub(crate) fn prepare() {
     for (index, function) in FUNCTIONS.iter().enumerate().filter(|(_, function)| function.owner == Owner::System) {
@@ -231,9 +247,9 @@ pub(crate) struct Returned {
 }
 
 impl Returned {
-    /// The error code of MPI and of functions of threads; others have none.
+    /// The error code of MPI and of functions of threads; others have none, or return nothing.
     pub(crate) fn code(&self, function: &Function) -> c_int {
-        let has_none = function.owner == Owner::Shmem || function.class.is_of_files();
+        let has_none = !matches!(function.owner, Owner::Mpi | Owner::System) || function.class.is_of_files();
         if has_none { 0 } else { self.word as c_int }
     }
 

@@ -1,4 +1,4 @@
-//! The functions of MPI, of threads, of OpenSHMEM and of files, and the symbols under which the recorder catches them.
+//! The functions of MPI, of threads, of OpenSHMEM, of files and of ARMCI, and the symbols under which the recorder catches them.
 //!
 //! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to `hook` with a number: four times
 //! that of the function, plus [`LARGE`] for the twin, plus [`PROFILING`] for `PMPI_`.
@@ -24,6 +24,7 @@ pub(crate) enum Owner {
     /// The C library.
     System,
     Shmem,
+    Armci,
 }
 
 /// What the recorder knows of a function.

@@ -169,16 +169,16 @@ pub(crate) unsafe fn doing(thread: *const Thread, sp: usize) -> Doing {
 /// In [`Thread::frame`]: the thread runs code of the recorder, and no call.
 const APART: usize = usize::MAX;
 
-/// Enters a call of MPI, unless the thread is in one.
+/// Enters a call, unless the thread is in one.
 #[inline]
-pub(crate) fn enter(frame: Frame) -> Option<Inside> {
+pub(crate) fn enter(frame: Frame, owner: Owner) -> Option<Inside> {
     let mut thread = THREAD.with(Cell::get);
     if thread.is_null() {
         thread = register()?;
     }
     // SAFETY: the thread's own state.
     let state = unsafe { &mut *thread };
-    if state.frame != 0 && !state.is_left(frame) {
+    if state.frame != 0 && !state.is_left(frame, owner) {
         return None;
     }
     // A signal handler may come in between, and must not take the call for one that was left.
@@ -186,6 +186,12 @@ pub(crate) fn enter(frame: Frame) -> Option<Inside> {
     compiler_fence(Ordering::SeqCst);
     state.frame = frame.address();
     Some(Inside(thread))
+}
+
+/// The state of this thread, if it is in a call of ARMCI and makes a further one of MPI.
+pub(crate) fn in_armci(further: Owner) -> Option<&'static mut Thread> {
+    // SAFETY: the thread's own state, which nobody uses until the further call returns.
+    unsafe { current().as_mut() }.filter(|thread| thread.is_in_armci(further))
 }
 
 /// Enters the recorder where there is no call, unless the thread is in it or in a call.
@@ -293,11 +299,20 @@ unsafe extern "C" fn ended(thread: *mut libc::c_void) {
 }
 
 impl Thread {
+    /// Whether the thread is in a call of ARMCI, and the owner of a further one is MPI.
+    fn is_in_armci(&self, further: Owner) -> bool {
+        // SAFETY: the slot of the call, which stays mapped until that returns.
+        let call = unsafe { self.open.as_ref() }.filter(|_| further == Owner::Mpi && self.frame != APART);
+        let function = call.and_then(|call| FUNCTIONS.get(usize::from(call.function)));
+        function.is_some_and(|function| function.owner == Owner::Armci)
+    }
+
     /// Whether the call that the thread is in was left by `longjmp`, by a further call: that of a function which the call itself calls has the call's
     /// return address further out on its stack.
     #[cold]
-    fn is_left(&mut self, further: Frame) -> bool {
-        if self.frame == APART || !callers::count(further.caller().0) {
+    fn is_left(&mut self, further: Frame, owner: Owner) -> bool {
+        // A call of ARMCI is many of MPI, each of which would look at the stack.
+        if self.frame == APART || self.is_in_armci(owner) || !callers::count(further.caller().0) {
             return false;
         }
         let call = Frame::at(self.frame);

@@ -17,6 +17,7 @@ use whywait_otf2::records::{
     SystemTreeNodeProperty, TypedValue, UNDEFINED,
 };
 
+use crate::armci;
 use crate::clocks::Clocks;
 use crate::constructs;
 use crate::cores::ranges;
@@ -83,7 +84,8 @@ impl Catalog {
             }
             named.insert(function.name, count);
             mpi[number] = Some(count);
-            let names = (self.string(function.name), self.string(function.name));
+            let name = function.region_name();
+            let names = (self.string(name), self.string(name));
             self.region(count, names, function.file(), 0, function.role(), function.paradigm());
             count += 1;
             let number = number as u16;
@@ -323,6 +325,13 @@ impl Catalog {
         // One group more than communicators.
         self.teams += definitions.len() as u32 + 1;
         windows
+    }
+
+    /// Defines the window of ARMCI, which has all processes; `further` is the number of windows that are not MPI's.
+    pub(crate) fn armci(&mut self, unified: &Unified, further: u32) -> armci::Window {
+        let (id, name) = (unified.windows.len() as u32 + further, self.string("ARMCI"));
+        self.add(RmaWin { id, name, comm: 0, flags: RmaWinFlag::NONE });
+        armci::Window { id, size: unified.size }
     }
 
     fn pes(&mut self, id: u32, group_type_pre12: GroupTypePre12, group_type: GroupType, members: Vec<u64>) {

@@ -9,6 +9,7 @@ use whywait_otf2::enums::{CollectiveOp, IoSeekOption, LockType, MeasurementMode,
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
+use crate::armci::{self, Armci};
 use crate::collectives;
 use crate::constructs::Constructs;
 use crate::contexts::Contexts;
@@ -56,6 +57,8 @@ pub(crate) struct Job<'a> {
     pub(crate) counters: (Classes, Classes),
     /// The windows of OpenSHMEM, if the program uses it.
     pub(crate) shmem: Option<&'a Windows>,
+    /// The window of ARMCI, if the program uses it.
+    pub(crate) armci: Option<armci::Window>,
     /// The samples of its threads, and the metric of their counts if anything was sampled in the run.
     pub(crate) samples: &'a BTreeMap<u32, Symbolized>,
     pub(crate) metric: Option<u32>,
@@ -120,6 +123,7 @@ impl Job<'_> {
             files: Files::default(),
             shmem: Shmem::new(self.shmem),
             partitioned: Partitioned::new(partitioned),
+            armci: Armci::new(self.armci),
             ignored: FxHashSet::default(),
             unrecorded: worlds::unrecorded(&self.process.definitions),
         };
@@ -190,6 +194,7 @@ struct State<'a> {
     files: Files,
     shmem: Shmem<'a>,
     partitioned: Partitioned,
+    armci: Armci,
     /// Requests that Score-P does not know.
     ignored: FxHashSet<u64>,
     /// Communicators to processes of which nothing was recorded.
@@ -251,6 +256,8 @@ impl State<'_> {
             self.shmem.enter(out, function, &call, bytes);
         } else if !failed && function.class.is_of_files() {
             posix::enter(out, function, &call, bytes, &mut self.files, self.local);
+        } else if !failed && function.class.is_of_armci() {
+            self.armci.enter(out, function, &call, bytes);
         } else if !failed {
             self.on_entry(out, function, &call, bytes, &thread.after);
         }
@@ -262,6 +269,8 @@ impl State<'_> {
             self.shmem.leave(out, function, &call, bytes);
         } else if !failed && returned && function.class.is_of_files() {
             posix::leave(out, function, &call, bytes, &mut self.files, self.local);
+        } else if !failed && returned && function.class.is_of_armci() {
+            self.armci.leave(out, function, &call);
         } else if !failed && returned {
             self.on_return(out, function, &call, bytes, &thread.after);
         }

@@ -28,6 +28,7 @@ use crate::model::{Model, location};
 use crate::paths::{Paths, Python, Symbolizer};
 use crate::sampling::Sampling;
 use crate::selection::Selection;
+use crate::shmem_windows::Windows;
 use crate::spool::{Process, Spool, World};
 use crate::survey::Survey;
 use crate::unify::Unified;
@@ -325,7 +326,9 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
     catalog.system(spool, &unified, uses_shmem && !uses(Paradigm::MPI));
     catalog.objects(&unified, model);
     let sets = threads.iter().flatten().flat_map(|(_, survey, _)| &survey.sets).copied().collect();
-    let windows = uses_shmem.then(|| catalog.shmem(&unified, &sets));
+    let shmem = uses_shmem.then(|| catalog.shmem(&unified, &sets));
+    let uses_armci = used.iter().zip(FUNCTIONS).any(|(used, function)| *used && function.class.is_of_armci());
+    let armci = uses_armci.then(|| catalog.armci(&unified, shmem.as_ref().map_or(0, Windows::count)));
 
     if threads.iter().flatten().any(|(_, survey, _)| !survey.partitioned.is_empty()) {
         catalog.partitions();
@@ -366,7 +369,8 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
                 counters,
                 contingent,
                 constructs,
-                shmem: windows.as_ref(),
+                shmem: shmem.as_ref(),
+                armci,
                 samples: sampling.of(*rank),
                 metric,
                 clock_offsets,

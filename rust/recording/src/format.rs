@@ -28,7 +28,7 @@
 //!
 //! # Functions
 //!
-//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml`, `threads.toml`, `shmem.toml` and `posix.toml`, in the order of these files. Functions whose names
+//! [`Call::function`] is an index into the lists `function` of `rust/record/mpi.toml`, `threads.toml`, `shmem.toml`, `posix.toml` and `armci.toml`, in the order of these files. Functions whose names
 //! end in `_c` are no entries of their own: they record the plain function and the flag [`flags::LARGE`]. Which fields a
 //! call fills follows from the `class` of its function:
 //!
@@ -86,6 +86,11 @@
 //! | `posix_seek` | as `file_seek` | as `file_seek` |
 //! | `posix_map` | -, -, file, bytes | - |
 //! | `posix_name` | - | - |
+//! | `armci_put`, `armci_get`, `armci_atomic`, `armci_rmw` | process, -, -, bytes | see `armci_wait`, but for `armci_rmw`: address of the handle of a non-blocking operation |
+//! | `armci_wait` | process ([`PEER_ALL`] if none is named), -, -, - | 1 if ARMCI stands on windows of MPI, -, -, address of the handle (0: none) |
+//! | `armci_fence` | process or [`PEER_ALL`], -, -, - | - |
+//! | `armci_lock`, `armci_unlock` | process, number of the mutex there, -, - | - |
+//! | `armci_coll` | - | - |
 //! | `omp` | [`BEGINS`] or [`ENDS`], threads asked for, team or lock, acquisition order; a moment | -, -, address of the construct (0: unknown), number of the task |
 //! | `thread_begin`, `thread_end` | -; a moment: entered and returned at once | -, -, -, number of the thread |
 //!

@@ -82,6 +82,15 @@ pub(crate) enum Class {
     ThreadBegin,
     ThreadEnd,
     Omp,
+    ArmciColl,
+    ArmciPut,
+    ArmciGet,
+    ArmciAtomic,
+    ArmciRmw,
+    ArmciWait,
+    ArmciFence,
+    ArmciLock,
+    ArmciUnlock,
     // Those of files of the C library, and those of OpenSHMEM, are the last.
     PosixOpen,
     PosixClose,
@@ -117,12 +126,17 @@ impl Class {
     pub(crate) const fn is_of_files(self) -> bool {
         self as u8 >= Self::PosixOpen as u8 && !self.is_of_shmem()
     }
+
+    /// Whether calls leave records of ARMCI.
+    pub(crate) const fn is_of_armci(self) -> bool {
+        self as u8 >= Self::ArmciColl as u8 && (self as u8) < Self::PosixOpen as u8
+    }
 }
 
-/// A function of MPI, of the thread library, of OpenSHMEM, or of files.
+/// A function of MPI, of the thread library, of OpenSHMEM, of ARMCI, or of files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Function {
-    /// Name of its region: `MPI_...`, `pthread_...`, mostly `shmem_...`, or that of a function of files.
+    /// Name of its region: `MPI_...`, `pthread_...`, `ARMCI_...`, mostly `shmem_...`, or that of a function of files.
     pub(crate) name: &'static str,
     /// How its calls are recorded.
     pub(crate) class: Class,
@@ -156,7 +170,14 @@ impl Function {
         self.since <= SCOREP_7
     }
 
-    /// What it belongs to.
+    /// The name of its region.
+    #[must_use]
+    pub(crate) fn region_name(&self) -> &'static str {
+        // What GA_Sync calls is the same barrier without a fence.
+        if self.name == "armci_msg_barrier" { "ARMCI_Barrier" } else { self.name }
+    }
+
+    /// What it belongs to. OTF2 does not know ARMCI.
     #[must_use]
     pub(crate) fn paradigm(&self) -> Paradigm {
         match self.name.split('_').next() {
@@ -164,6 +185,7 @@ impl Function {
             Some("MPI") => Paradigm::MPI,
             Some("omp") => Paradigm::OPENMP,
             Some("pthread" | "thread") => Paradigm::PTHREAD,
+            Some("ARMCI" | "armci") => Paradigm::UNKNOWN,
             _ => Paradigm::SHMEM,
         }
     }
@@ -176,7 +198,8 @@ impl Function {
             Paradigm::OPENMP => "OMP",
             Paradigm::SHMEM => "SHMEM",
             Paradigm::NONE => "POSIX I/O",
-            _ => "PTHREAD",
+            Paradigm::PTHREAD => "PTHREAD",
+            _ => "ARMCI",
         }
     }
 
@@ -230,8 +253,12 @@ impl Function {
                     _ => RegionRole::COLL_ALL2ALL,
                 }
             }
-            Class::Rma | Class::RmaRequest | Class::ShmemPut | Class::ShmemGet => RegionRole::RMA,
-            Class::Atomic | Class::AtomicRequest | Class::ShmemAtomic => RegionRole::ATOMIC,
+            Class::Rma | Class::RmaRequest | Class::ShmemPut | Class::ShmemGet | Class::ArmciPut | Class::ArmciGet => {
+                RegionRole::RMA
+            }
+            Class::Atomic | Class::AtomicRequest | Class::ShmemAtomic | Class::ArmciAtomic | Class::ArmciRmw => {
+                RegionRole::ATOMIC
+            }
             Class::Io
             | Class::IoBegin
             | Class::IoEnd
@@ -249,13 +276,15 @@ impl Function {
                 "MPI_Win_allocate"
                 | "MPI_Win_allocate_shared"
                 | "MPI_Alloc_mem"
+                | "ARMCI_Malloc"
                 | "shmem_malloc"
                 | "shmem_calloc"
                 | "shmem_align"
                 | "shmalloc"
                 | "shmemalign" => RegionRole::ALLOCATE,
                 "shmem_realloc" | "shrealloc" => RegionRole::REALLOCATE,
-                "MPI_Free_mem" | "shmem_free" | "shfree" => RegionRole::DEALLOCATE,
+                "MPI_Free_mem" | "ARMCI_Free" | "shmem_free" | "shfree" => RegionRole::DEALLOCATE,
+                "ARMCI_Barrier" | "armci_msg_barrier" => RegionRole::BARRIER,
                 "MPI_File_sync" => RegionRole::FILE_IO,
                 "MPI_File_seek" | "MPI_File_seek_shared" | "MPI_File_delete" => RegionRole::FILE_IO_METADATA,
                 _ => RegionRole::FUNCTION,

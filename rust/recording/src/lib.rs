@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+mod armci;
 mod clocks;
 mod collectives;
 mod constructs;

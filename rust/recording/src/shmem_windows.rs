@@ -63,6 +63,11 @@ impl Windows {
         (windows, definitions)
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> u32 {
+        2 + self.sets.len() as u32
+    }
+
     /// The window of an active set and how many PEs it has.
     pub(crate) fn of(&self, set: Option<Set>) -> Option<(Id, u32)> {
         let Some(set) = set else { return Some((self.all, self.size)) };
