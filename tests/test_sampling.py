@@ -225,6 +225,20 @@ def test_a_function_is_named_with_what_it_calls(tmp_path):
     assert shares == dict.fromkeys("axyz", pytest.approx((0.25, 1.96 * deviation(1, 0.25, 120))))
 
 
+def test_the_summary_says_how_much_is_known_by_samples(tmp_path):
+    # In step, samples divide 90 s; rank 1 then computes for 10 s in end, without any.
+    end = 1 + 2.1 * STEPS
+    lines = ["*: MPI_Init [0, 0]", "1: end [{0}, {1}]", "1: MPI_Barrier [{1}, {1}]", "0: MPI_Barrier [{0}, {1}]"]
+    result = analyzed(tmp_path, steps(), *(line.format(end, end + 10) for line in lines))
+    (text,) = result.summary()["recording"]
+    assert text == "180 samples of the call path divide 90.0% of the computation among functions."
+
+
+def test_few_samples_divide_no_call_path(tmp_path):
+    result = analyzed(tmp_path, steps(count=3))
+    assert not any(one["functions"] for one in critical(result, 5)["callpaths"])
+
+
 def test_functions_of_which_late_ranks_do_less_are_named_last(tmp_path):
     words = remark(analyzed(tmp_path, steps(late="b b b c")))
     one, half = 30.0, 15.0

@@ -212,7 +212,7 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
     name = "critical" if critical else "time"
     values, variances = table[name].to_numpy(), _variances(table, _DEVIATIONS[name])
     total = float(values.sum())
-    if not total:
+    if not total or int(table["samples"].to_numpy().sum()) < _ENOUGH:
         return []
     least = _SMALL * total
     functions = trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())

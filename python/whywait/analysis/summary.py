@@ -86,10 +86,25 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
 
 
 def _recording(result: ResultData) -> list[str]:
-    """Return what readers of call paths that ``whywait record`` unwound must know."""
-    if result.facts.get("call_paths") != "unwound":
-        return []
-    return ["Call paths are unwound, not instrumented: functions last from their first to their last MPI call."]
+    """Return what readers must know of call paths that ``whywait record`` unwound, and of samples."""
+    found = []
+    if result.facts.get("call_paths") == "unwound":
+        found = ["Call paths are unwound, not instrumented: functions last from their first to their last MPI call."]
+    if (share := _divided(result)) is not None:
+        count = result.facts["samples"]
+        found.append(f"{count:,} samples of the call path divide {share:.1%} of the computation among functions.")
+    return found
+
+
+def _divided(result: ResultData) -> float | None:
+    """Return the part of the computation in the focus that samples divide among functions; None without samples."""
+    if not result.facts.get("samples"):
+        return None
+    table = result.tables.function_times
+    known = float(table["time"].to_numpy().sum() - table["unresolved"].to_numpy().sum())
+    is_own = np.array([result.tree.kinds[row].is_own for row in result.tree.region_rows])[result.tree.preorder]
+    whole = float(focused(result).profile.by_position("time")[is_own].sum())
+    return min(1.0, known / whole) if whole else None
 
 
 def _recording_notes(result: ResultData) -> list[dict[str, Any]]:
