@@ -195,6 +195,9 @@ def test_a_slow_stage_is_told_from_the_order_of_stages():
     assert "in each of 2 steps of 166 ms" in stage.sentence
     assert "2 times as long as elsewhere" in stage.sentence
     assert "one after another" in bubble.sentence
+    # Both kernels of the stage become as fast as those of the others.
+    priced = whywait.analyze(CASES / "pipeline" / "traces").findings(prices=True)
+    assert priced.shown[0].price.saved * 1e3 == pytest.approx(120, abs=0.01)
     # Kernels that wait for each other at the same time share the time of their device.
     account = analyzed("pipeline").tables.device_account.to_pylist()
     waits = sum(line["time"] for line in account if line["row"].startswith("comm.wait."))

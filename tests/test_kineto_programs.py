@@ -107,7 +107,7 @@ def test_slow_transfers_between_nodes_are_named(tmp_path):
     result, found = found_in(program(4, 12, body), tmp_path, nodes=2)
     # A quarter of the operations takes 4 ms longer than the others.
     assert found["slow_network"].loss == pytest.approx(4 * 3 * 4e-3, rel=0.05)
-    assert "of 1 group across 2 nodes take" in found["slow_network"].sentence
+    assert "of a group across 2 nodes take" in found["slow_network"].sentence
     assert rows(result)["comm.excess"] == pytest.approx(found["slow_network"].loss)
 
 

@@ -25,6 +25,8 @@ from whywait.model.profile import sum_at
 from whywait.model.selection import every_callpath
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from whywait.hypotheses.kinds import Hypothesis, Network
@@ -62,6 +64,8 @@ class Change:
         Number of locations that change.
     base
         The network of the run to compare with; None for the measured run.
+    further
+        What else belongs to the change.
     """
 
     hypothesis: Hypothesis
@@ -73,6 +77,25 @@ class Change:
     window: tuple[float, float] | None = None
     locations: int = 0
     base: Network | None = None
+    further: tuple[Hypothesis, ...] = ()
+
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """All that belongs to the change."""
+        return [self.hypothesis, *self.further]
+
+    @classmethod
+    def together(cls, changes: Sequence[Change], what: str) -> Change:
+        """Return several changes as one, which is a bound if one of them is."""
+        first = changes[0]
+        return replace(
+            first,
+            what=what,
+            option=" ".join(one.option for one in changes),
+            is_bound=any(one.is_bound for one in changes),
+            locations=max(one.locations for one in changes),
+            further=tuple(other for one in changes for other in one.hypotheses)[len(first.hypotheses) :],
+        )
 
 
 class Changes:

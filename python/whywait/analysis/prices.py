@@ -241,7 +241,8 @@ class _Simulated:
             except _native.UsageError:
                 continue
             found = graph.all_of(
-                ([one.hypothesis for one in candidates[number]], candidates[number][0].window) for number in these
+                ([other for one in candidates[number] for other in one.hypotheses], candidates[number][0].window)
+                for number in these
             )
             for number, length in zip(these, found, strict=True):
                 lengths[number] = length
@@ -272,7 +273,7 @@ class _Simulated:
         )
 
     def together(self, wanted: Iterable[tuple[Finding, Change | Price]], shown: Sequence[Finding]) -> Price | None:
-        """Return what the changes of the first findings save together; None if fewer than two save anything.
+        """Return what the changes of the first findings save together; None if that is nothing, or of one alone.
 
         Only changes of the program: calls do not become faster by what a program does.
         """
@@ -287,7 +288,7 @@ class _Simulated:
         if len(changes) < 2 or not self._clock.has_time():
             return None
         [found] = self._find([list(changes.values())])
-        if found is None:
+        if found is None or found.focus >= self._focus:
             return None
         *first, last = map(str, changes)
         what = f"{', '.join(first)} and {last} together"

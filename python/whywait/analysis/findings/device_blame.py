@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whywait.analysis.changes import Change
 from whywait.analysis.findings.words import EQUAL, Figures, Words, joined
 from whywait.analysis.focus import focused
 from whywait.analysis.iterations import known_iterations
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
     from whywait.model.profile import Profile
 
@@ -356,12 +356,19 @@ def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
         return
     places = run.result.places
     by_rank = np.asarray(found.evidence["by_rank"])
-    for callpath in found.evidence["callpaths"]:
+    callpaths = found.evidence["callpaths"]
+    like_others = []
+    for callpath in callpaths:
         costs = np.zeros(run.result.profile.locations)
         runs = run.changes.by_location("time", callpath) > 0
         costs[runs] = by_rank[np.maximum(places.rank, 0)][runs]
-        if (like_others := run.changes.like_others(callpath, costs)) is not None:
-            yield like_others
+        if (change := run.changes.like_others(callpath, costs)) is not None:
+            like_others.append(change)
+    if len(like_others) > 1:
+        names = joined(Words(run.changes.name(callpath)) for callpath in callpaths[:_NAMED]).text
+        yield Change.together(like_others, f"{names} as fast as elsewhere")
+    yield from like_others
+    for callpath in callpaths:
         if (balance := run.changes.balance(callpath)) is not None:
             yield balance
         yield run.changes.faster(callpath, 0.0)

@@ -40,9 +40,10 @@ def detect(run: Run) -> Iterator[Finding]:
     spans = [group for group in traces["groups"] if len({nodes.get(rank) for rank in group["ranks"]}) > 1]
     if not spans:
         return
+    what = "a group" if len(spans) == 1 else "{groups} groups"
     words = FIGURES.say(
-        f"Transfers of {{groups}} group{'s' * (len(spans) > 1)} across {{nodes}} nodes take {{excess}} longer than the fastest of their kind.",
-        groups=len(spans),
+        f"Transfers of {what} across {{nodes}} nodes take {{excess}} longer than the fastest of their kind.",
+        **({} if len(spans) == 1 else {"groups": len(spans)}),
         nodes=len(set(nodes.values())),
         excess=loss,
     )
