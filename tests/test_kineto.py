@@ -216,9 +216,8 @@ def test_the_last_stage_of_a_real_run_is_slower():
     assert (stage.rule, stage.ranks) == ("pipeline_stage", [6, 7])
     names = {analyzed("straggler_stage").tree.path(callpath)[-1] for callpath in stage.causes}
     assert names == {"forward_compute_kernel", "backward_compute_kernel"}
-    # What filling and draining takes is more, but comes second: a stage can be mended.
+    # What filling and draining takes comes second: a stage can be mended.
     assert bubble.rule == "pipeline_bubble"
-    assert bubble.loss > stage.loss
 
 
 # Case, rule, and the ranks that it names.
@@ -237,6 +236,29 @@ RULES = [
 @pytest.mark.parametrize(("case", "rule", "ranks"), RULES)
 def test_findings_have_the_rule_of_their_reason(case, rule, ranks):
     assert ranks in [one.ranks for one in findings(analyzed(case)) if one.rule == rule]
+
+
+def test_metrics_of_stragglers_are_those_that_are_published():
+    found, published = analyzed("straggler_stage").facts["stragglers"], right("straggler_stage")["published"]
+    assert found["per_step"] == pytest.approx(published["step_s"], rel=0.01)
+    assert found["ideal_per_step"] == pytest.approx(published["ideal_step_s"], rel=0.01)
+    assert found["slowdown"] == pytest.approx(published["slowdown"], rel=0.01)
+    assert found["M_W"] == pytest.approx(published["M_W"], abs=0.02)
+    assert found["M_S"] == pytest.approx(published["M_S"], abs=0.02)
+    assert found["last_stage"] == [6, 7]
+
+
+# Case, and what is lost in all because a rank is slower (ms): the mean of the ranks is faster than the slow one.
+# In `chain`, transfers of 1 and 2 ms have one call path, and so the median.
+UNLIKE = [("late_loader", 3 * (30 - 11.25)), ("chain", 3 * (20 - 8.75 + 1)), ("current_stream", 3 * (9 - 5.25))]
+
+
+@pytest.mark.parametrize(("case", "lost"), UNLIKE)
+def test_ranks_that_are_alike_would_save_what_the_slow_one_takes_longer(case, lost):
+    found = analyzed(case).facts["stragglers"]
+    assert (found["length"] - found["ideal"]) * 1e3 == pytest.approx(lost, abs=0.1)
+    assert max(found["ranks"], key=lambda one: one["slowdown"])["rank"] == found["slowest_ranks"][0]
+    assert found["M_S"] is None
 
 
 def test_what_begins_late_without_a_launch_is_no_longer_kernel():

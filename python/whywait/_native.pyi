@@ -629,6 +629,16 @@ def declared_loops(analysis: Analysis) -> tuple[list[int], Table]:
     The call paths of dynamic regions and phases, and a table of parameters.
     """
 
+def stragglers(analysis: Analysis, groups: list[list[int]]) -> dict[str, Any] | None:
+    """Return how long the run of devices takes if all or some of it were as in an ideal run, in seconds.
+
+    ``length`` as it is, and ``ideal`` if all is repaired, both replayed; ``ranks``, pairs of a rank and the length if
+    all is repaired but this one; ``slowest``, the slowest 3% of the ranks by this and the length if only these are
+    repaired, or None; ``groups``, the lengths if only the ranks of each are; ``callpaths``, pairs of a call path of
+    kernels and the length if only this one is; ``alone``, whether nothing but devices is recorded. None if devices do
+    not communicate.
+    """
+
 def communication(
     analysis: Analysis,
     *,

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 import whywait.mpi as mpi
+from whywait.analysis.stragglers import stragglers
 from whywait.model import tables
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import patterns, schema_of
@@ -131,7 +132,10 @@ class NativeDataset:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        known = {"traces": self._run.traces, "nsight": self._run.nsight, "paraver": self._run.paraver}
+        traces = self._run.traces
+        known = {"traces": traces, "nsight": self._run.nsight, "paraver": self._run.paraver}
+        if traces is not None and "window" not in self.options:
+            known["stragglers"] = stragglers(self.analysis, traces)
         return self.analysis.facts() | {name: value for name, value in known.items() if value is not None}
 
     @property

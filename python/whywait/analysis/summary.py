@@ -46,9 +46,10 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``layers`` (see
-        `whywait.analysis.layers`), ``unknown_libraries`` (see `whywait.model.unknown_libraries`), ``warnings``,
-        ``oddities`` (of the definitions), and ``unexpected`` (see `whywait.analysis.unexpected.unexpected`; only if
-        the queues were replayed). All values are such that JSON can say them.
+        `whywait.analysis.layers`), ``stragglers`` (see `whywait.analysis.stragglers`; None without devices that
+        communicate), ``unknown_libraries`` (see `whywait.model.unknown_libraries`), ``warnings``, ``oddities`` (of the
+        definitions), and ``unexpected`` (see `whywait.analysis.unexpected.unexpected`; only if the queues were
+        replayed). All values are such that JSON can say them.
     """
     profile = result.profile
     counted = unexpected(result)
@@ -75,6 +76,7 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         "delay_costs": costliest(result, _WORST) if result.has_causes else None,
         "critical_path": critical(result, _WORST) if result.has_causes else None,
         "layers": layers(result),
+        "stragglers": result.facts.get("stragglers"),
         "unknown_libraries": result.unknown_libraries,
         "warnings": [*result.warnings, *_recording_notes(result)],
         "oddities": [

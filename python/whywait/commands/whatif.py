@@ -75,6 +75,8 @@ _HYPOTHESES = {
     ),
 }
 
+# So many ranks are listed.
+_RANKS = 10
 _SELECTION = """\
 PATH gives the last names of call paths (solve/relax) or the number of one. It can be followed by
   /**           also the computation in the call paths below
@@ -110,6 +112,12 @@ def add(verbs: Any) -> None:
     add_analysis(parser)
     for name, (value, text) in _HYPOTHESES.items():
         parser.add_argument(f"--{name}", action=_Collect, metavar=value, dest="hypotheses", help=text)
+    parser.add_argument(
+        "--ideal",
+        choices=("workers",),
+        help="how much slower the devices of a run are than if all ranks were alike: each kernel takes as long as the "
+        "mean of its call path, and each transfer as long as the median of its own; excludes all changes",
+    )
     parser.add_argument(
         "--base",
         metavar="NETWORK",
@@ -173,11 +181,15 @@ def run(options: argparse.Namespace) -> Answer:
         )
     if options.output:
         refuse_archive(Path(options.output))
+    if options.ideal and (given or options.file):
+        raise whywait.UsageError("--ideal compares with a run in which all ranks are alike: it allows no other changes")
     with Progress(quiet=options.json) as progress:
         trace = open_trace(options.trace)
         result = whywait.analyze(trace, causes=not options.only_time, progress=progress, **analysis_choices(options))
         if ("network", "fit") in given:
             return _fit(result, options)
+        if options.ideal:
+            return _ideal(result)
         sim = whywait.whatif(
             result,
             hypotheses,
@@ -232,6 +244,33 @@ def _window(text: str) -> tuple[float, float]:
         return float(first or 0), float(last or "inf")
     except ValueError:
         raise UsageError(f"{text!r} is not of the form FROM:TO, such as 0.5:2") from None
+
+
+def _ideal(result: Result) -> Answer:
+    from whywait import UsageError
+
+    found = result.facts.get("stragglers")
+    if found is None:
+        raise UsageError("--ideal needs traces of devices that communicate, as PyTorch's profiler writes them")
+
+    def lines(_: Screen) -> Iterator[Line]:
+        length, ideal = found["per_step"] or found["length"], found["ideal_per_step"] or found["ideal"]
+        what = "A step takes" if found["per_step"] else "The run takes"
+        text = f"{what} {quantity(length, 'sec')}, {found['slowdown']:.3f} times as long as with ranks that are alike"
+        yield [(f"{text} ({quantity(ideal, 'sec')}).", "bold")]
+        if found["without_lags"]:
+            yield [("No host is recorded: in both, work begins as soon as all that delays it has ended.", "dim")]
+        for name, ranks, share in (
+            ("the slowest 3% of the ranks", found["slowest_ranks"], found["M_W"]),
+            ("the last stage", found["last_stage"], found["M_S"]),
+        ):
+            if share is not None:
+                of = f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+                yield [(f"Repairing {name} ({of}) recovers {share:.1%} of the difference.", "")]
+        for one in sorted(found["ranks"], key=lambda one: -one["slowdown"])[:_RANKS]:
+            yield [(f"   rank {one['rank']:<6} alone: {one['slowdown']:.3f} times as long", "")]
+
+    return Answer(found, lines, results=[result])
 
 
 def _fit(result: Result, options: argparse.Namespace) -> Answer:

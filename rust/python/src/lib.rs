@@ -35,6 +35,7 @@ mod regions;
 mod run;
 mod sampling;
 mod schema;
+mod stragglers;
 mod tables;
 mod timeline;
 mod traced;
@@ -82,6 +83,8 @@ mod _native {
     use super::sampling::sampled_metrics;
     #[pymodule_export]
     use super::schema::{cost_classes, patterns, stored_metrics, tables};
+    #[pymodule_export]
+    use super::stragglers::find_stragglers;
     #[pymodule_export]
     use super::timeline::{timeline, timeline_calls};
     #[pymodule_export]

@@ -7,6 +7,7 @@ pub mod library_calls;
 pub mod locks;
 pub mod loops;
 pub mod parameters;
+pub mod stragglers;
 pub mod tasks;
 mod waited;
 pub mod worst_waits;

@@ -127,8 +127,9 @@ impl Host {
         let launches = of_runs.iter().filter(is_launch).count() as u64;
         let mut devices = Devices { launches, ..Devices::default() };
         let is_exact = details.have_correlations();
-        let gap = (start::GAP * trace.resolution as f64) as i64;
-        let causes = is_exact.then(|| start::causes(&self.runs, &matched.launches, gap));
+        let ticks = |seconds: f64| (seconds * trace.resolution as f64) as i64;
+        let limits = (ticks(start::GAP), ticks(start::LEAD));
+        let causes = is_exact.then(|| start::causes(&self.runs, &matched.launches, limits));
         self.kernels(busy, &matched, causes.as_deref(), &mut devices);
         let is_own = |part: &&DevicePart| trace.definitions.locations[part.kernel.0].process == self.process;
         let own = found.device_parts.iter().filter(is_own).copied().collect();

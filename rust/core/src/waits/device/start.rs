@@ -6,9 +6,10 @@
 //! | c2 | end of the work before it on its stream | all |
 //! | c3 | end of the last computation that its thread launched before it | a kernel that communicates, on another stream |
 //! | c5 | the latest end on another stream | other work that begins more than 8 us after those: inferred |
-//! | c6 | the latest end on any stream | work of a process without any launches: inferred |
+//! | c6 | the latest end on any stream, at most 20 us after the begin | work of a process without any launches: inferred |
 //!
-//! The latest of those that exist decides. A library of collective operations records an event on its caller's stream and lets
+//! Without launches, begins are often recorded some microseconds before the ends that they waited for: times are rounded, or
+//! taken by the host. The latest of those that exist decides. A library of collective operations records an event on its caller's stream and lets
 //! its own stream wait for it (c3).
 //!
 //! *Source*: accelerators.md#what-delays-work.
@@ -24,10 +25,14 @@ use crate::matching::launches::{Run, Span};
 /// Gap, in seconds, beyond which work on another stream is taken for the reason of a late begin.
 pub(super) const GAP: f64 = 8e-6;
 
-/// What delayed each run, for runs in order of their begins; `gap` is [`GAP`] in ticks.
-pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], gap: i64) -> Vec<StartCause> {
+/// By how much, in seconds, work can seem to begin before what it waited for has ended, where nothing is launched.
+pub(super) const LEAD: f64 = 20e-6;
+
+/// What delayed each run, for runs in order of their begins; [`GAP`] and [`LEAD`] are in ticks.
+pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], (gap, lead): (i64, i64)) -> Vec<StartCause> {
     let launched = Launched::new(runs, launches);
     let has_launches = launches.iter().any(Option::is_some);
+    let lead = if has_launches { 0 } else { lead };
     let mut by_end: Vec<u32> = (0..runs.len() as u32).collect();
     by_end.sort_by_key(|&run| runs[run as usize].span.leave);
     let end = |run: u32| runs[run as usize].span.leave;
@@ -37,7 +42,7 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], gap: i64) -> Vec<S
         let Span { location, enter, .. } = run.span;
         let mut latest = launch.map(|launch| (launch.enter.min(enter), StartCause::Launched));
         let mut consider = |other: Option<u32>| {
-            if let Some(other) = other.filter(|&other| end(other) <= enter)
+            if let Some(other) = other.filter(|&other| end(other) <= enter + lead)
                 && latest.is_none_or(|(time, _)| end(other) >= time)
             {
                 latest = Some((end(other), StartCause::After(other)));
@@ -50,10 +55,10 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], gap: i64) -> Vec<S
         let since = latest.map_or(i64::MIN, |(time, _)| time);
         let is_late = !run.communicates && latest.is_some() && enter - since > gap;
         if is_late || !has_launches {
-            let before = by_end.partition_point(|&other| end(other) <= enter);
+            let before = by_end.partition_point(|&other| end(other) <= enter + lead);
             let others = by_end[..before].iter().rev().take_while(|&&other| end(other) > since);
-            let other =
-                others.copied().find(|&other| other != number && runs[other as usize].span.location != location);
+            let is_other = |span: &Span| span.location != location && (span.enter < enter || span.leave <= enter);
+            let other = others.copied().find(|&other| other != number && is_other(&runs[other as usize].span));
             if let Some(other) = other {
                 latest = Some((end(other), StartCause::After(other)));
             }
