@@ -48,3 +48,29 @@ def test_work_before_the_first_event_of_the_host_counts(tmp_path):
     assert "device_time" not in [warning["kind"] for warning in result.warnings]
     waits = result.wait_states().to_pylist()
     assert [(wait["kind"], round(wait["waiting"] * 1e6)) for wait in waits] == [("ccl_wait_nxn", 150)]
+
+
+def test_what_the_profiler_does_is_no_work_of_the_program(tmp_path):
+    def launched(number, begin):
+        return [
+            span("cpu_op", "aten::mm", begin, begin + 50),
+            span("cuda_runtime", "cudaLaunchKernel", begin + 10, begin + 40, correlation=number),
+            span("kernel", "gemm", begin + 45, begin + 90, (0, 7), device=0, stream=7, correlation=number),
+        ]
+
+    events = [
+        span("user_annotation", "ProfilerStep#1", 0, 700),
+        *launched(1, 10),
+        # One on no thread of the process, which goes on while an operator begins; one that loads code.
+        span("overhead", "Activity Buffer Request", 200, 530, (-1, 0)),
+        span("cpu_op", "aten::relu", 300, 320),
+        span("overhead", "Lazy Function Loading", 400, 450),
+        *launched(2, 500),
+    ]
+    result = whywait.analyze(write(tmp_path, [events]))
+    rows = {row["row"]: round(row["time"] * 1e6) for row in result.tables.device_account.to_pylist()}
+    assert rows["profiler"] == 100
+    assert rows["starved.compile"] == 50
+    paths = ["/".join(result.tree.path(callpath)) for callpath in range(len(result.tree))]
+    assert "ProfilerStep/Activity Buffer Request" in paths
+    assert not any("Activity Buffer Request/" in path for path in paths)

@@ -20,6 +20,11 @@ pub trait Spanning {
     fn is_drawn(&self) -> bool {
         false
     }
+
+    /// Whether it is the profiler's own: inside of what it delays, and around nothing, wherever it is recorded.
+    fn is_overhead(&self) -> bool {
+        false
+    }
 }
 
 /// A span within another.
@@ -61,6 +66,12 @@ pub fn nest<S: Spanning>(spans: &[S]) -> (Vec<Placed>, u64) {
         while open.last().is_some_and(|top| placed[*top as usize].end <= begin) {
             open.pop();
         }
+        while let Some(top) = open.last().map(|top| *top as usize)
+            && spans[placed[top].span as usize].is_overhead()
+        {
+            placed[top].end = begin;
+            open.pop();
+        }
         while let Some((place, top)) = open.last().map(|top| (*top as usize, placed[*top as usize]))
             && top.end < end
         {
@@ -73,7 +84,8 @@ pub fn nest<S: Spanning>(spans: &[S]) -> (Vec<Placed>, u64) {
                 open.pop();
                 continue;
             }
-            if end - top.end > ROUNDING && !is_drawn(span) && !is_drawn(top.span) {
+            let is_whole = is_drawn(span) || is_drawn(top.span) || spans[span as usize].is_overhead();
+            if end - top.end > ROUNDING && !is_whole {
                 rests.push(Reverse((top.end, Reverse(end), span)));
             }
             end = top.end;
@@ -91,8 +103,16 @@ mod tests {
 
     use super::*;
 
-    /// Begin, end, and whether it is drawn.
-    struct Span(i64, i64, bool);
+    #[derive(Clone, Copy, PartialEq)]
+    enum Kind {
+        Measured,
+        Drawn,
+        Overhead,
+    }
+    use Kind::{Drawn, Measured, Overhead};
+
+    /// Begin, end, and kind.
+    struct Span(i64, i64, Kind);
 
     impl Spanning for Span {
         fn begin(&self) -> i64 {
@@ -104,7 +124,11 @@ mod tests {
         }
 
         fn is_drawn(&self) -> bool {
-            self.2
+            self.2 == Drawn
+        }
+
+        fn is_overhead(&self) -> bool {
+            self.2 == Overhead
         }
     }
 
@@ -114,13 +138,15 @@ mod tests {
 
     #[test]
     fn what_crosses_is_cut_or_goes_on() {
-        let rounded = [Span(0, 10_000, false), Span(5_000, 10_900, false)];
+        let rounded = [Span(0, 10_000, Measured), Span(5_000, 10_900, Measured)];
         assert_eq!(times(&rounded), [(0, 10_000), (5_000, 10_000)]);
-        let drawn = [Span(0, 10_000, true), Span(5_000, 12_000, false)];
+        let drawn = [Span(0, 10_000, Drawn), Span(5_000, 12_000, Measured)];
         assert_eq!(times(&drawn), [(0, 10_000), (5_000, 10_000)]);
-        let step = [Span(0, 10_000, true), Span(9_000, 90_000, false)];
+        let step = [Span(0, 10_000, Drawn), Span(9_000, 90_000, Measured)];
         assert_eq!(times(&step), [(0, 9_000), (9_000, 90_000)]);
-        let crossing = [Span(0, 10_000, false), Span(5_000, 20_000, false), Span(12_000, 13_000, false)];
+        let overhead = [Span(0, 10_000, Measured), Span(5_000, 12_000, Overhead), Span(6_000, 7_000, Measured)];
+        assert_eq!(times(&overhead), [(0, 10_000), (5_000, 6_000), (6_000, 7_000)]);
+        let crossing = [Span(0, 10_000, Measured), Span(5_000, 20_000, Measured), Span(12_000, 13_000, Measured)];
         assert_eq!(times(&crossing), [(0, 10_000), (5_000, 10_000), (10_000, 20_000), (12_000, 13_000)]);
         assert_eq!(nest(&crossing).1, 1);
     }
@@ -129,7 +155,7 @@ mod tests {
         #[test]
         fn all_is_nested(mut times in prop::collection::vec((0_i64..50_000, 0_i64..30_000), 0..40)) {
             times.sort_by_key(|(begin, length)| (*begin, -*length));
-            let spans: Vec<Span> = times.iter().map(|(begin, length)| Span(*begin, begin + length, false)).collect();
+            let spans: Vec<Span> = times.iter().map(|(begin, length)| Span(*begin, begin + length, Measured)).collect();
             let placed = nest(&spans).0;
             for part in &placed {
                 prop_assert!(part.begin <= part.end);

@@ -30,6 +30,8 @@ pub(crate) enum Category {
     Call,
     /// A call of the driver, possibly within one of the runtime.
     DriverCall,
+    /// The profiler itself, or what the driver does on its own.
+    Overhead,
 }
 
 /// A span of the host.
@@ -159,8 +161,6 @@ pub(crate) struct Counts {
     pub(crate) odd_durations: u64,
     /// Numbers that do not fit.
     pub(crate) odd_numbers: u64,
-    /// Time of the profiler itself, ns.
-    pub(crate) overhead: i64,
 }
 
 /// What is kept of one file. Times are relative to its base time.
@@ -295,7 +295,7 @@ impl Columns {
                 let correlation = self.number(event, Field::Correlation).filter(|correlation| *correlation > 0);
                 correlation.map_or(NONE, |correlation| push(&mut self.correlations, correlation))
             }
-            Category::Frame => NONE,
+            Category::Frame | Category::Overhead => NONE,
             _ => match meaning {
                 Meaning::Communication => match self.described(event) {
                     Some(described) => {
@@ -402,10 +402,7 @@ impl Columns {
             b"gpu_memcpy" | b"Memcpy" => self.work(event, Task::Copy),
             b"gpu_memset" | b"Memset" => self.work(event, Task::Memset),
             b"cuda_sync" => self.sync(event),
-            b"overhead" => {
-                let length = event.get(Field::Duration).and_then(nanoseconds).unwrap_or(0);
-                self.counts.overhead = self.counts.overhead.saturating_add(length.max(0));
-            }
+            b"overhead" => self.host(event, Category::Overhead),
             b"Trace" => {
                 if let Some(begin) = event.get(Field::Time).and_then(nanoseconds) {
                     self.began = Some(self.began.map_or(begin, |began| began.min(begin)));

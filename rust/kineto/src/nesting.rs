@@ -20,6 +20,10 @@ impl Spanning for Span {
     fn is_drawn(&self) -> bool {
         self.category == Category::Frame
     }
+
+    fn is_overhead(&self) -> bool {
+        self.category == Category::Overhead
+    }
 }
 
 /// Decides what is on call paths, and gives each span its region.

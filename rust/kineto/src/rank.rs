@@ -11,7 +11,7 @@ use crate::gloo;
 use crate::info::Info;
 use crate::launches::Launcher;
 use crate::members::{self, Material};
-use crate::names::Meaning;
+use crate::names::{Meaning, Names};
 use crate::nesting::keep;
 use crate::options::Options;
 use crate::regions::{Regions, Vendor};
@@ -89,6 +89,7 @@ impl Traced {
         };
         let mut threads = Vec::new();
         let mut by_thread = by_thread(spans, ids.len());
+        place_overhead(&mut by_thread, &names);
         let steps = Steps::new(&by_thread, &names);
         let operations = gloo::take_out(&mut by_thread, &ids, &names);
         let mut on_host = Vec::new();
@@ -239,6 +240,24 @@ fn by_thread(spans: Vec<Span>, threads: usize) -> Vec<Vec<Span>> {
         spans.sort_by_key(|span| (span.begin, std::cmp::Reverse(span.end), span.category));
     }
     all
+}
+
+/// Moves overhead that is on no thread of the process to the first one: that with steps, or with most spans.
+fn place_overhead(by_thread: &mut [Vec<Span>], names: &Names) {
+    let is_overhead = |span: &Span| span.category == Category::Overhead;
+    let has_steps = |spans: &[Span]| spans.iter().any(|span| matches!(names.meaning(span.name), Meaning::Step(_)));
+    let (mut elsewhere, mut first) = (Vec::new(), None);
+    for (number, spans) in by_thread.iter_mut().enumerate().filter(|(_, spans)| !spans.is_empty()) {
+        if spans.iter().all(is_overhead) {
+            elsewhere.append(spans);
+        } else {
+            first = first.max(Some((has_steps(spans), spans.len(), std::cmp::Reverse(number))));
+        }
+    }
+    if let Some((.., std::cmp::Reverse(number))) = first.filter(|_| !elsewhere.is_empty()) {
+        by_thread[number].append(&mut elsewhere);
+        by_thread[number].sort_by_key(|span| (span.begin, std::cmp::Reverse(span.end), span.category));
+    }
 }
 
 /// What calls name, by their numbers.

@@ -30,6 +30,7 @@ enum Use {
     User,
     Call,
     Issue(Option<Kind>),
+    Overhead,
     Kernel(Option<Kind>),
     Copy,
 }
@@ -101,6 +102,12 @@ impl Regions {
                     name => without_addresses(name),
                 };
                 regions.add(Region::new(name, paradigm, RegionRole::FUNCTION))
+            });
+        }
+        if category == Category::Overhead {
+            return self.cached((Use::Overhead, name), |regions| {
+                let (name, role, flags) = (names.get(name).to_owned(), RegionRole::ARTIFICIAL, RegionFlag::NONE);
+                regions.add(Region { name, paradigm: Paradigm::MEASUREMENT_SYSTEM, role, flags })
             });
         }
         let meaning = names.meaning(name);

@@ -1,6 +1,6 @@
 //! When a rank was recorded, and what cannot be of that time.
 
-use crate::columns::{Columns, Work};
+use crate::columns::{Category, Columns, Work};
 use crate::numbers::{EARLIEST_TIME, LARGEST_TIME};
 
 /// Whether a time can be one of a run.
@@ -41,7 +41,8 @@ pub(crate) fn window(columns: &Columns) -> (i64, i64) {
     let around = |times: &mut dyn Iterator<Item = (i64, i64)>| {
         times.reduce(|all: (i64, i64), (begin, end)| (all.0.min(begin), all.1.max(end)))
     };
-    let hosts = around(&mut columns.spans.iter().map(|span| (span.begin, span.end)));
+    let own = columns.spans.iter().filter(|span| span.category != Category::Overhead);
+    let hosts = around(&mut own.map(|span| (span.begin, span.end)));
     let events = hosts.or_else(|| around(&mut columns.works.iter().map(|work| (work.begin, work.end))));
     let (first, last) = events.unwrap_or_default();
     let begin = columns.began.unwrap_or(first);

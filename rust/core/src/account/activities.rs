@@ -147,9 +147,13 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
     }
 }
 
-/// Whether the measurement system, or nothing, runs: as recorded by Score-P, or by the states of Paraver traces.
+/// Whether the measurement system, or nothing, runs: as recorded by Score-P, by the states of Paraver traces, or by the
+/// profiling interface of CUDA.
 fn is_overhead(name: &str) -> bool {
     matches!(name, "TRACE BUFFER FLUSH" | "TRACING" | "not created" | "tracing disabled" | "flush" | "idle")
+        || matches!(name, "Activity Buffer Request" | "Buffer Flush" | "Instrumentation" | "Resource")
+        || matches!(name, "Command Buffer Full" | "Driver Compiler" | "Lazy Function Loading")
+        || matches!(name, "Runtime Triggered Module Loading")
         || name.starts_with("state: ")
 }
 

@@ -10,8 +10,17 @@ use crate::trace::device_calls::DeviceCall;
 /// Begins of names that tell what own code does, and parts of them, in small letters.
 const LOADING: [&str; 3] = ["dataloader", "torch/utils/data/", "prefetch_batch"];
 const GARBAGE: [&str; 4] = ["gc_collect", "gc.collect", "gc_callback", "function collect>"];
-const COMPILE: [&str; 6] =
-    ["torch/_dynamo/", "torch/_inductor/", "triton/compiler/", "(dynamo_timed)", "triton_compile", "torchdynamo"];
+const COMPILE: [&str; 9] = [
+    "torch/_dynamo/",
+    "torch/_inductor/",
+    "triton/compiler/",
+    "(dynamo_timed)",
+    "triton_compile",
+    "torchdynamo",
+    "driver compiler",
+    "lazy function loading",
+    "module loading",
+];
 /// Ends of the names of device calls behind the prefix of their library: what allocates, and what loads code.
 const ALLOCATES: [&str; 6] = ["Malloc", "Free", "HostAlloc", "HostFree", "MemAlloc", "MemFree"];
 const LOADS_CODE: [&str; 4] = ["ModuleLoad", "LibraryLoad", "GraphInstantiate", "LinkCreate"];
@@ -31,7 +40,7 @@ impl Reasons {
                 Activity::Own | Activity::Unknown => Self::of_code(name)
                     .or_else(|| parent.is_some().then(|| rows[parent.index()]).filter(|row| is_of_code(*row)))
                     .unwrap_or(DeviceRow::Host),
-                Activity::Measurement => DeviceRow::Profiler,
+                Activity::Measurement => Self::of_code(name).unwrap_or(DeviceRow::Profiler),
                 Activity::Device => Self::of_call(name),
                 _ => DeviceRow::Library,
             };
@@ -89,6 +98,7 @@ mod tests {
             ("<built-in function collect>", DeviceRow::Garbage),
             ("torch/_dynamo/eval_frame.py(574): fn", DeviceRow::Compile),
             ("_compile.compile_inner (dynamo_timed)", DeviceRow::Compile),
+            ("Lazy Function Loading", DeviceRow::Compile),
         ] {
             assert_eq!(Reasons::of_code(name), Some(row), "{name}");
         }
