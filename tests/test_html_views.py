@@ -214,6 +214,8 @@ def test_functions_of_samples(browser, tmp_path):
     (row,) = viewer.js(ROWS, "tr:has(.difference)")
     assert row == ["program → main → step → b", "30.0 s ± 6.02 s", "", "100.0%", ""]
     assert viewer.js("return document.querySelector('.difference i').className") == "more"
+    shares = "return [...document.querySelectorAll('.ranking td small')].map((one) => one.textContent)"
+    assert " by samples: b 75.0% ± 7.8%, a 25.0% ± 7.8%" in viewer.js(shares)
     viewer.show("functions")
     viewer.until("document.querySelectorAll('.functions tbody tr').length")
     by_name = {row[0]: row for row in viewer.js(ROWS, ".functions tbody tr")}

@@ -2,7 +2,10 @@
 
 import { card, make } from "../dom.js";
 import { clock, percent, seconds } from "../format.js";
+import { shortName } from "../names.js";
 import { addCard, callLink, mostText } from "./cards.js";
+
+const SHARES_SHOWN = 3;
 
 function causes(model) {
   const { delay, passed_on: passedOn, account } = model.story;
@@ -51,6 +54,14 @@ function lateFunctions(model) {
           make("td", {}, one.source ?? "")))))));
 }
 
+// The largest shares of functions in a call path, by samples.
+function sharesText(functions) {
+  if (!functions?.length) return null;
+  const shares = functions.slice(0, SHARES_SHOWN).map(({ callpath, share, error }) =>
+    `${callpath ? shortName(callpath.at(-1)) : "in the system, or without a core"} ${percent(share)} ± ${percent(error)}`);
+  return make("small", {}, ` by samples: ${shares.join(", ")}`);
+}
+
 function criticalPath(model) {
   const { critical_path: path, focus } = model.story;
   if (!path?.callpaths.length) return null;
@@ -63,7 +74,7 @@ function criticalPath(model) {
     `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only a change on this path can shorten the run.${balance}`,
     make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),
       make("tbody", {}, path.callpaths.map((row) => make("tr", {},
-        make("td", {}, callLink(model, "critical_path", row.callpath_id)),
+        make("td", {}, callLink(model, "critical_path", row.callpath_id), sharesText(row.functions)),
         make("td", {}, seconds(row.time)),
         make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
         make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
