@@ -82,6 +82,8 @@ pub(crate) struct Need {
     pub is_recorded: bool,
     /// Whether the call needs none of this message that begins later.
     pub is_last: bool,
+    /// Whether it is the last of those that records tell of, which bounds the times of both.
+    pub is_bound: bool,
     /// The call of the receiver, and when it had what it needs at the latest, ticks.
     pub call: InstanceId,
     pub proven: i64,
@@ -150,6 +152,7 @@ impl<'a> Needs<'a> {
             reason: Reason::Completes,
             is_recorded: true,
             is_last: true,
+            is_bound: true,
             call: receive.instance,
             proven: receive.time,
             sender: (send.location, send.instance),
@@ -158,7 +161,8 @@ impl<'a> Needs<'a> {
         });
         let probes = completes.and_then(|need| {
             let (call, is_recorded) = probes.get(shard, row as u32, need.enter)?;
-            Some(Need { reason: Reason::Probes, is_recorded, call, proven: shard.leave(call), ..need })
+            let proven = shard.leave(call);
+            Some(Need { reason: Reason::Probes, is_recorded, is_bound: is_recorded, call, proven, ..need })
         });
         completes.into_iter().chain(probes).chain(self.partitions(row, completes))
     }
@@ -172,7 +176,8 @@ impl<'a> Needs<'a> {
         let (last, earlier) = ready.split_last().unzip();
         let found = last.map_or(&[][..], |_| Partitions::of(&self.shard.arrived, row));
         let earlier = completes.into_iter().flat_map(move |need| {
-            earlier.into_iter().flatten().map(move |ready| Need { is_last: false, ..need.of_partitions(ready) })
+            let need = Need { is_last: false, is_bound: false, ..need };
+            earlier.into_iter().flatten().map(move |ready| need.of_partitions(ready))
         });
         let found = completes.into_iter().zip(last).flat_map(move |(need, last)| {
             found.iter().flat_map(move |found| {
@@ -181,10 +186,12 @@ impl<'a> Needs<'a> {
                 let is_own = move |ready: &&Ready| ready.partitions.overlap(found);
                 let needed = move |ready: &&Ready| is_own(ready) || last.enter <= proven;
                 let latest = ready.iter().rposition(|ready| needed(&ready));
+                let bound = ready.iter().rposition(|ready| is_own(&ready));
                 let needs = ready.iter().enumerate().filter(move |(_, ready)| needed(ready));
                 needs.map(move |(i, ready)| Need {
-                    is_last: Some(i) == latest,
                     is_recorded: is_own(&ready),
+                    is_last: Some(i) == latest,
+                    is_bound: Some(i) == bound,
                     ..need.of_partitions(ready)
                 })
             })

@@ -32,7 +32,7 @@ impl OfMessages {
             let location = shard.location(i);
             let rows = shard.receives.range(i);
             for row in rows {
-                for need in needs.of(row).filter(|need| need.is_recorded) {
+                for need in needs.of(row).filter(|need| need.is_bound) {
                     let received = (shard.owner(location, need.call), need.proven);
                     found.link(Kind::Message, (need.sender.0, need.sent), received);
                 }
