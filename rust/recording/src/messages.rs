@@ -1,11 +1,14 @@
 //! Messages that a process began and completed, in its own order: who could still wait for whom when it ended.
 
+use rustc_hash::FxHashMap;
+
 use crate::error::Result;
 use crate::expand::Job;
 use crate::format::{Call, PEER_ANY, RequestKind, TAG_ANY, flags};
 use crate::functions::{Class, FUNCTIONS};
+use crate::partitions::ranges;
 use crate::requests::listed;
-use crate::spool::{call as decoded, extension};
+use crate::spool::{Slot, call as decoded, extension};
 
 /// One end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,43 +40,100 @@ pub(crate) enum Step {
     Stops(u64),
 }
 
-/// Tells of all messages of a process.
-pub(crate) fn each(job: &Job<'_>, mut tell: impl FnMut(Step)) -> Result<()> {
-    for (number, survey, _) in job.threads {
-        let mut slots = job.process.slots(*number)?;
-        let mut class = Class::Plain;
-        for _ in 0..survey.slots {
-            let Some(slot) = slots.next()? else { break };
-            if extension(slot).is_none() {
-                let call = decoded(slot);
-                class = FUNCTIONS[usize::from(call.function)].class;
-                of_call(class, &call, &mut tell);
-                continue;
-            }
-            for item in listed(slot) {
-                let message = |sends| Message {
-                    sends,
-                    object: item.object,
-                    peer: item.peer,
-                    tag: item.tag,
-                    is_synchronous: false,
-                };
-                let Some(sends) = direction(item.kind) else {
-                    // Ids of other kinds are counted by themselves.
-                    if item.kind == RequestKind::Cancelled as u8 {
-                        tell(Step::Stops(item.id));
-                    }
-                    continue;
-                };
-                tell(if class == Class::Startall {
-                    Step::Begins(message(sends), item.id)
-                } else {
-                    Step::Ends(message(sends), item.id)
-                });
+/// The messages in partitions of a request. Each begins when all its partitions are ready.
+#[derive(Debug, Default)]
+struct InPartitions {
+    /// What they are alike in, once one has been started.
+    message: Option<Message>,
+    /// How often each partition was made ready.
+    ready: Vec<u64>,
+    /// How many have begun.
+    begun: u64,
+}
+
+impl InPartitions {
+    /// A call makes a range of so many partitions ready.
+    fn make_ready(&mut self, (first, last): (i32, i32), count: u32) {
+        self.ready.resize(count as usize, 0);
+        for partition in first.max(0)..=last {
+            if let Some(times) = self.ready.get_mut(partition as usize) {
+                *times += 1;
             }
         }
     }
+
+    /// Tells of those that have begun since.
+    fn settle(&mut self, id: u64, tell: &mut impl FnMut(Step)) {
+        let Some(message) = self.message else { return };
+        let all = self.ready.iter().copied().min().unwrap_or(0);
+        for _ in self.begun..all {
+            tell(Step::Begins(message, id));
+        }
+        self.begun = self.begun.max(all);
+    }
+}
+
+/// Tells of all messages of a process.
+pub(crate) fn each(job: &Job<'_>, mut tell: impl FnMut(Step)) -> Result<()> {
+    // Threads may make ready what another one starts.
+    let surveyed = job.threads.iter().flat_map(|(_, survey, _)| survey.partitioned.keys());
+    let mut partitioned: FxHashMap<u64, InPartitions> = surveyed.map(|id| (*id, InPartitions::default())).collect();
+    for (number, survey, _) in job.threads {
+        let mut slots = job.process.slots(*number)?;
+        let (mut class, mut call) = (Class::Plain, Call::default());
+        for _ in 0..survey.slots {
+            let Some(slot) = slots.next()? else { break };
+            let is_call = extension(slot).is_none();
+            if is_call {
+                call = decoded(slot);
+                let function = &FUNCTIONS[usize::from(call.function)];
+                class = function.class;
+                if function.name == "MPI_Psend_init" {
+                    partitioned.entry(call.id).or_default();
+                }
+            }
+            if class == Class::Pready && call.leave != 0 && call.flags & flags::FAILED == 0 {
+                if let Some(messages) = partitioned.get_mut(&call.id) {
+                    let first = is_call.then_some((call.peer, call.tag));
+                    first.into_iter().chain(ranges(slot)).for_each(|range| messages.make_ready(range, call.bytes));
+                    messages.settle(call.id, &mut tell);
+                }
+                continue;
+            }
+            of_slot(class, is_call.then_some(&call), slot, &mut |step| match step {
+                Step::Begins(message @ Message { sends: true, .. }, id) if partitioned.contains_key(&id) => {
+                    let messages = partitioned.entry(id).or_default();
+                    messages.message = Some(message);
+                    messages.settle(id, &mut tell);
+                }
+                step => tell(step),
+            });
+        }
+    }
     Ok(())
+}
+
+/// Tells of a call, or of the requests that an extension lists.
+fn of_slot(class: Class, call: Option<&Call>, slot: &Slot, tell: &mut impl FnMut(Step)) {
+    if let Some(call) = call {
+        return of_call(class, call, tell);
+    }
+    for item in listed(slot) {
+        let message =
+            |sends| Message { sends, object: item.object, peer: item.peer, tag: item.tag, is_synchronous: false };
+        let Some(sends) = direction(item.kind) else {
+            // Ids of other kinds are counted by themselves.
+            if item.kind == RequestKind::Cancelled as u8 {
+                tell(Step::Stops(item.id));
+            }
+            continue;
+        };
+        tell(if class == Class::Startall {
+            Step::Begins(message(sends), item.id)
+        } else {
+            Step::Ends(message(sends), item.id)
+        });
+    }
 }
 
 /// Whether a request is of a send or of a receive.

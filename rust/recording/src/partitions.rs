@@ -67,7 +67,7 @@ fn attribute(id: u32, value: u32) -> AttributeValue {
 }
 
 /// The ranges in an extension.
-fn ranges(slot: &Slot) -> impl Iterator<Item = (i32, i32)> + '_ {
+pub(crate) fn ranges(slot: &Slot) -> impl Iterator<Item = (i32, i32)> + '_ {
     let items = match extension(slot) {
         Some((kind, items)) if kind == Extension::Partitions as u8 => items.min(RANGES),
         _ => 0,

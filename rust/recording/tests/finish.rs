@@ -291,6 +291,69 @@ fn ranks_that_wait_for_each_other_are_a_deadlock_unless_a_message_is_on_its_way(
     assert_eq!(stuck("on_its_way", &[send]), ends);
 }
 
+#[test]
+fn a_message_in_partitions_is_on_its_way_when_all_are_ready() {
+    let init = Call { peer: 0, tag: 7, object: COMM_WORLD, bytes: 16, id: 3, ..call("MPI_Psend_init", 10, 11) };
+    let start = function("MPI_Start");
+    let start = Call { function: start, flags: kind(RequestKind::Send), enter: 20, leave: 21, ..init };
+    let ready = |partition| Call {
+        peer: partition,
+        tag: partition,
+        object: COMM_WORLD,
+        bytes: 2,
+        id: 3,
+        ..call("MPI_Pready", 30, 31)
+    };
+    let circle = "ranks 0 and 1 waited for each other when they ended: a deadlock";
+    assert_eq!(stuck("none_is_ready", &[init, start])[0], circle);
+    assert_eq!(stuck("one_is_ready", &[init, start, ready(1), ready(1)])[0], circle);
+    assert_eq!(stuck("all_are_ready", &[init, start, ready(1), ready(0)]).len(), 2);
+}
+
+#[test]
+fn records_tell_which_partitions_are_ready_and_which_are_found() {
+    let scratch = Scratch::new("partitions");
+    let mut process = Process::new(0, 1);
+    process.end(90);
+    let message = Call { peer: 0, tag: 3, object: COMM_WORLD, bytes: 80, ..Call::default() };
+    let started = |flags, id| Call { flags: kind(flags), id, enter: 20, leave: 21, ..message };
+    let start = function("MPI_Start");
+    let send = Call { function: start, ..started(RequestKind::Send, 1) };
+    let receive = Call { function: start, enter: 22, leave: 23, ..started(RequestKind::Receive, 2) };
+    let list = Call { peer: 2, tag: 3, bytes: 4, id: 1, ..call("MPI_Pready_list", 24, 25) };
+    let more = [extension(Extension::Partitions, 1), 0, 0, 0, 0, 0, 0, 0];
+    let missed = Call { peer: 1, tag: 1, bytes: 2, id: 2, ..call("MPI_Parrived", 26, 27) };
+    let found = Call { source: 1, enter: 28, leave: 29, ..missed };
+    // Of a request that was started before the recording.
+    let unknown = Call { id: 9, enter: 30, leave: 31, ..list };
+    let slots = [words(&send), words(&receive), words(&list), more, words(&missed), words(&found), words(&unknown)];
+    process.write(&scratch, &slots);
+    finished(&scratch);
+    assert_eq!(
+        events(&scratch.0, 0),
+        [
+            "20 Enter MPI_Start",
+            "20 MpiIsend { receiver: 0, communicator: 0, msg_tag: 3, msg_length: 80, request_id: 1 } partitions=4",
+            "21 Leave MPI_Start",
+            "22 Enter MPI_Start",
+            "23 MpiIrecvRequest { request_id: 2 } partitions=2",
+            "23 Leave MPI_Start",
+            "24 Enter MPI_Pready_list",
+            "25 MpiRequestTest { request_id: 1 } first partition=2 last partition=3",
+            "25 MpiRequestTest { request_id: 1 } first partition=0 last partition=0",
+            "25 Leave MPI_Pready_list",
+            "26 Enter MPI_Parrived",
+            "27 MpiRequestTest { request_id: 2 }",
+            "27 Leave MPI_Parrived",
+            "28 Enter MPI_Parrived",
+            "29 MpiRequestTest { request_id: 2 } first partition=1 last partition=1",
+            "29 Leave MPI_Parrived",
+            "30 Enter MPI_Pready_list",
+            "31 Leave MPI_Pready_list",
+        ]
+    );
+}
+
 /// What is said of ranks of which each has these calls, the last without an end.
 fn told(name: &str, ranks: &[Vec<[u64; 8]>]) -> Vec<String> {
     let scratch = Scratch::new(name);

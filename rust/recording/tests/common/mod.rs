@@ -1,10 +1,12 @@
 //! Spools as the recorder writes them, and archives as text.
 #![allow(dead_code, reason = "each test uses a part")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use whywait_otf2::{Archive, Attributes, Event, EventSink};
+use whywait_otf2::records::AttributeValue;
+use whywait_otf2::{Archive, Attributes, Definitions, Event, EventSink};
 use whywait_recording::format::{
     Call, DEFINITIONS_MAGIC, DIRECTORY, Entry, Extension, Mechanism, NONE, PAGE, SAMPLES_MAGIC, SLOTS_MAGIC, VERSION,
     extension,
@@ -188,6 +190,7 @@ impl Fields {
 
 /// Events as text.
 struct Lines<'a> {
+    definitions: &'a Definitions,
     regions: &'a [String],
     lines: Vec<String>,
 }
@@ -201,8 +204,15 @@ impl EventSink for Lines<'_> {
         self.lines.push(format!("{time} Leave {}", self.regions[region as usize]));
     }
 
-    fn record(&mut self, time: i64, record: &Event<'_>, _: &Attributes<'_>) {
-        self.lines.push(format!("{time} {record:?}"));
+    /// Those of messages with their attributes.
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>) {
+        let mut line = format!("{time} {record:?}");
+        let is_of_message = line.contains(" Mpi");
+        for AttributeValue { id, value } in attributes.into_iter().filter(|_| is_of_message) {
+            let known = self.definitions.attributes.iter().find(|attribute| attribute.id == id).unwrap();
+            write!(line, " {}={}", self.definitions.string(known.name), value.bits).unwrap();
+        }
+        self.lines.push(line);
     }
 }
 
@@ -212,7 +222,7 @@ pub(crate) fn events(directory: &Path, location: u64) -> Vec<String> {
     let definitions = archive.definitions();
     let regions: Vec<String> =
         definitions.regions.iter().map(|region| definitions.strings[region.name as usize].string.clone()).collect();
-    let mut lines = Lines { regions: &regions, lines: Vec::new() };
+    let mut lines = Lines { definitions, regions: &regions, lines: Vec::new() };
     let summary = archive.location(location).unwrap().read_events(&mut Vec::new(), &mut lines).unwrap();
     assert!(summary.truncated.is_none());
     lines.lines.retain(|line| !line.contains("Program"));
