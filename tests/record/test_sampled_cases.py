@@ -134,8 +134,9 @@ def is_no_cause(one, cost):
     return one is None or abs(one.value) <= max(DEVIATIONS * one.deviation, 0.15 * cost)
 
 
+@pytest.mark.nightly
 def test_the_late_rank_is_late_in_one_function(recorded):
-    _, result = recorded("hidden", 400, ranks=3)
+    _, result = recorded("hidden", 1000, ranks=3)
     division, found = blamed(result, 2)
     assert found["kernel_b"].is_certain
     assert found["kernel_b"].value > 0
@@ -167,7 +168,10 @@ def test_page_faults_make_a_function_late(recorded):
     assert found["fill"].is_certain
     assert found["fill"].value > 0
     assert is_no_cause(found.get("compute"), division.cost)
-    assert "fill" in [one.callpath and result.tree.path(one.callpath)[-1] for one in division.named]
+    # Where the rank had no core for longer than its faults took, that is the cause.
+    named = [None if one.callpath is None else result.tree.path(one.callpath)[-1] for one in division.named]
+    away = found[None].value if None in found else 0.0
+    assert "fill" in named or away > found["fill"].value
 
 
 @pytest.mark.nightly
