@@ -31,7 +31,7 @@ def test_calls_are_communication_and_no_computation(result):
 
 def test_a_warning_names_the_library_and_its_share(result):
     assert result.unknown_libraries == [{"name": "upcxx", "share": pytest.approx(0.24), "calls": 8, "is_silent": False}]
-    warning = {"kind": "unknown_library", "count": 8, "text": WORDS, "place": None}
+    warning = {"kind": "unknown_library", "count": 1, "text": WORDS, "place": None}
     assert result.warnings == [warning]
     assert result.summary()["unknown_libraries"] == result.unknown_libraries
 

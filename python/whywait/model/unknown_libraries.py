@@ -60,7 +60,7 @@ def unknown_libraries(profile: Profile, silent: str | None = None) -> list[dict[
 
 def warnings(libraries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a warning of each library of `unknown_libraries`, as those of the analysis."""
-    return [{"kind": KIND, "count": one["calls"], "text": sentence(one), "place": None} for one in libraries]
+    return [{"kind": KIND, "count": 1, "text": sentence(one), "place": None} for one in libraries]
 
 
 def sentence(library: dict[str, Any]) -> str:
