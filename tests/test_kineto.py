@@ -340,3 +340,12 @@ def test_operations_on_cpus_wait_for_the_rank_that_sleeps(case, rank, name, wait
             if result.places.rank[where] == rank and result.tree.path(int(callpath))[-1] == name:
                 charged += float(cost) * 1e3
     assert charged == pytest.approx(waiting, rel=0.15)
+
+
+def test_the_timeline_leads_from_the_late_kernel_to_those_that_wait(tmp_path):
+    from tests.test_perfetto import written
+
+    _, timeline = written(analyzed("late_loader"), tmp_path)
+    arrows = [(cause, wait) for cause, wait in timeline.arrows("region", "wait_state") if "devices" in wait.name]
+    assert {timeline.place(cause)[0] for cause, _ in arrows} == {"Rank 2"}
+    assert sorted(timeline.place(wait)[0] for _, wait in arrows) == sorted(3 * ["Rank 0", "Rank 1", "Rank 3"])
