@@ -56,15 +56,15 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
     let ProcessRows { rank: said, threads, mut works, syncs, events, operations, .. } = rows;
     works.sort_by_key(|work| (work.stream, work.begin, work.end));
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
-    let launched: FxHashSet<u64> = works.iter().filter_map(|work| work.correlation).collect();
-    let mut hosts = Hosts::new(names);
-    let threads: Vec<_> =
-        threads.into_iter().map(|thread| hosts.thread(thread, |number| launched.contains(&number))).collect();
-    let Hosts { mut regions, contexts, launches, issues, crossings, loose, .. } = hosts;
+    let launched = works.iter().filter_map(|work| work.correlation).collect();
+    let mut hosts = Hosts::new(names, launched);
+    let threads: Vec<_> = threads.into_iter().map(|thread| hosts.thread(thread)).collect();
+    let Hosts { mut regions, contexts, launches, ranges, issues, crossings, loose, .. } = hosts;
     let material = Material {
         names,
         works: &works,
         launches: &launches,
+        ranges: &ranges,
         issues: &issues,
         operations: &operations,
         kernels: &options.kernels,
@@ -75,7 +75,7 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
     let mut placed = Vec::with_capacity(works.len());
     for (work, member) in works.iter().zip(of_work) {
         let kind = members.get(member as usize).map(|member| member.kind);
-        let launch = work.correlation.and_then(|number| launches.get(&number));
+        let launch = launches.get(work.correlation);
         unlaunched += u64::from(launch.is_none());
         let region = match work.task {
             Task::Kernel => {

@@ -18,10 +18,41 @@ pub(crate) struct Launch {
     pub(crate) thread: u32,
     /// The call path of the launching call, without the call.
     pub(crate) context: u32,
-    /// The innermost range of NCCL around it: its name and its operation.
-    pub(crate) nccl: Option<(u32, u64)>,
+    /// The innermost range of NCCL around it, in `ranges`.
+    pub(crate) nccl: u32,
     /// A call of the runtime counts more than one of the driver within it.
     is_driver: bool,
+}
+
+/// What launched works, by the numbers that they have in common.
+#[derive(Debug, Default)]
+pub(crate) struct Launches {
+    /// Numbers of works, in order.
+    numbers: Vec<u64>,
+    list: Vec<Option<Launch>>,
+}
+
+impl Launches {
+    /// Nothing is launched yet of the works with these numbers.
+    fn new(mut numbers: Vec<u64>) -> Self {
+        numbers.sort_unstable();
+        numbers.dedup();
+        let list = vec![None; numbers.len()];
+        Self { numbers, list }
+    }
+
+    /// What launched the work with a number.
+    pub(crate) fn get(&self, number: Option<u64>) -> Option<&Launch> {
+        self.list[self.numbers.binary_search(&number?).ok()?].as_ref()
+    }
+
+    fn add(&mut self, number: u64, launch: Launch) {
+        let Ok(place) = self.numbers.binary_search(&number) else { return };
+        let known = self.list[place].get_or_insert(launch);
+        if known.is_driver && !launch.is_driver {
+            *known = launch;
+        }
+    }
 }
 
 /// A call of NCCL.
@@ -38,15 +69,15 @@ pub(crate) struct Issue {
 struct Path {
     /// Its call path.
     context: u32,
-    /// The innermost range of NCCL: its name and its operation.
-    nccl: Option<(u32, u64)>,
+    /// The innermost range of NCCL, in `ranges`.
+    nccl: u32,
     /// Whether a call of MPI or CUDA is around it.
     is_in_library: bool,
 }
 
 impl Default for Path {
     fn default() -> Self {
-        Self { context: NONE, nccl: None, is_in_library: false }
+        Self { context: NONE, nccl: NONE, is_in_library: false }
     }
 }
 
@@ -55,14 +86,16 @@ pub(crate) struct Hosts<'a> {
     pub(crate) names: &'a Names,
     pub(crate) regions: Regions,
     pub(crate) contexts: Contexts,
-    /// What launched each work, by their common number.
-    pub(crate) launches: FxHashMap<u64, Launch>,
+    pub(crate) launches: Launches,
+    /// Names and operations of the ranges of NCCL.
+    pub(crate) ranges: Vec<(u32, u64)>,
     /// Calls of NCCL of each thread, in order.
     pub(crate) issues: Vec<Vec<Issue>>,
     /// Spans that crossed others, and ranges that are of no place in a thread.
     pub(crate) crossings: u64,
     pub(crate) loose: u64,
-    known: FxHashMap<(Kind, u32), u32>,
+    /// The region of each name, and the step that the name tells.
+    known: FxHashMap<(Kind, u32), (u32, Option<i64>)>,
 }
 
 /// A step that the name of a range tells: what comes before its number.
@@ -122,12 +155,13 @@ fn leave_out_loose(spans: &mut Vec<Span>) -> u64 {
 
 impl<'a> Hosts<'a> {
     /// No threads yet; `launched` are the numbers of works.
-    pub(crate) fn new(names: &'a Names) -> Self {
+    pub(crate) fn new(names: &'a Names, launched: Vec<u64>) -> Self {
         Self {
             names,
             regions: Regions::default(),
             contexts: Contexts::default(),
-            launches: FxHashMap::default(),
+            launches: Launches::new(launched),
+            ranges: Vec::new(),
             issues: Vec::new(),
             crossings: 0,
             loose: 0,
@@ -135,8 +169,8 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Builds a thread; `is_launched` says whether a work has this number.
-    pub(crate) fn thread(&mut self, rows: ThreadRows, is_launched: impl Fn(u64) -> bool) -> Thread {
+    /// Builds a thread.
+    pub(crate) fn thread(&mut self, rows: ThreadRows) -> Thread {
         let ThreadRows { id, name, mut spans, .. } = rows;
         let number = self.issues.len() as u32;
         spans.sort_by_key(|span| (span.begin, Reverse(span.end), span.kind));
@@ -155,7 +189,8 @@ impl<'a> Hosts<'a> {
             let path = paths.get(parent as usize).copied().unwrap_or_default();
             let Path { context, nccl, is_in_library } = path;
             if span.kind == Kind::Nccl {
-                paths.push(Path { nccl: Some((span.name, span.detail)), ..path });
+                paths.push(Path { nccl: self.ranges.len() as u32, ..path });
+                self.ranges.push((span.name, span.detail));
                 continue;
             }
             // What a library does of the system is its way to wait.
@@ -163,7 +198,7 @@ impl<'a> Hosts<'a> {
                 paths.push(path);
                 continue;
             }
-            let region = self.region(span);
+            let (region, step) = self.region(span);
             let mut detail = match (span.kind, is_rest) {
                 (Kind::Mpi, false) => u32::try_from(span.detail).map_or(Detail::None, Detail::Call),
                 _ => Detail::None,
@@ -172,19 +207,12 @@ impl<'a> Hosts<'a> {
                 if span.detail != NO_DETAIL && !is_rest {
                     detail = Detail::Correlation(span.detail);
                     let is_driver = span.kind == Kind::Driver;
-                    if is_launched(span.detail) {
-                        let launch = Launch { begin, thread: number, context, nccl, is_driver };
-                        let known = self.launches.entry(span.detail).or_insert(launch);
-                        if known.is_driver && !is_driver {
-                            *known = launch;
-                        }
-                    }
+                    let launch = Launch { begin, thread: number, context, nccl, is_driver };
+                    self.launches.add(span.detail, launch);
                 }
                 paths.push(Path { is_in_library: true, ..path });
             } else {
-                if let (Kind::Range | Kind::LooseRange, false, Some((_, number))) =
-                    (span.kind, is_rest, step(self.names.get(span.name)))
-                {
+                if let (Some(number), false) = (step, is_rest) {
                     detail = Detail::Step(number);
                     has_steps = true;
                 }
@@ -197,18 +225,20 @@ impl<'a> Hosts<'a> {
         Thread { id, name, visits, has_steps }
     }
 
-    fn region(&mut self, span: &Span) -> u32 {
-        if let Some(region) = self.known.get(&(span.kind, span.name)) {
-            return *region;
+    fn region(&mut self, span: &Span) -> (u32, Option<i64>) {
+        if let Some(known) = self.known.get(&(span.kind, span.name)) {
+            return *known;
         }
         let name = self.names.get(span.name);
         let name = if name.is_empty() { "unknown" } else { name };
+        let mut number = None;
         let region = match span.kind {
             Kind::Range | Kind::LooseRange | Kind::Nccl => match step(name) {
-                Some((front, _)) => Region {
-                    flags: RegionFlag(RegionFlag::DYNAMIC.0 | RegionFlag::PHASE.0),
-                    ..Region::user(front.to_owned())
-                },
+                Some((front, of_step)) => {
+                    number = Some(of_step);
+                    let flags = RegionFlag(RegionFlag::DYNAMIC.0 | RegionFlag::PHASE.0);
+                    Region { flags, ..Region::user(front.to_owned()) }
+                }
                 None => Region::user(name.to_owned()),
             },
             Kind::System => Region::new(name.to_owned(), Paradigm::USER, system_role(name)),
@@ -217,9 +247,9 @@ impl<'a> Hosts<'a> {
                 Region::new(without_version(name).to_owned(), Paradigm::CUDA, RegionRole::FUNCTION)
             }
         };
-        let region = self.regions.add(region);
-        self.known.insert((span.kind, span.name), region);
-        region
+        let known = (self.regions.add(region), number);
+        self.known.insert((span.kind, span.name), known);
+        known
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use whywait_devices::{CommKernels, Flow, Group, Kind, Member, NONE, Part, Rank};
 
-use crate::host::{Issue, Launch};
+use crate::host::{Issue, Launch, Launches};
 use crate::names::Names;
 use crate::payload::Payload;
 use crate::rows::{Task, Work};
@@ -16,7 +16,9 @@ use crate::rows::{Task, Work};
 pub(crate) struct Material<'a> {
     pub(crate) names: &'a Names,
     pub(crate) works: &'a [Work],
-    pub(crate) launches: &'a FxHashMap<u64, Launch>,
+    pub(crate) launches: &'a Launches,
+    /// Names and operations of the ranges around launches.
+    pub(crate) ranges: &'a [(u32, u64)],
     /// Calls of each thread, and what they say.
     pub(crate) issues: &'a [Vec<Issue>],
     pub(crate) operations: &'a [Payload],
@@ -58,7 +60,7 @@ pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
             communicating.push((place, kind));
         }
     }
-    let launch = |work: u32| works[work as usize].correlation.and_then(|number| launches.get(&number));
+    let launch = |work: u32| launches.get(works[work as usize].correlation);
     // Calls come before the launches of their kernels, on the same thread.
     communicating.sort_by_key(|(work, _)| {
         let launched = launch(*work).map(|launch| (launch.thread, launch.begin));
@@ -94,7 +96,7 @@ impl Pending {
         let is_operation = |call: &Issue| kind(material.names.get(call.name)).is_some();
         self.calls.extend(all[self.seen..until].iter().copied().filter(is_operation));
         self.seen = until;
-        let Some((name, operation)) = launch.nccl else {
+        let Some((name, operation)) = material.ranges.get(launch.nccl as usize).copied() else {
             self.calls.clear();
             return Vec::new();
         };

@@ -5,7 +5,16 @@ use std::borrow::Cow;
 use super::Encoding;
 
 /// A number of 1 to 9 bytes, and its length.
+#[inline]
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    // Nearly all have one.
+    match bytes.first() {
+        Some(byte) if byte & 0x80 == 0 => Some((u64::from(*byte), 1)),
+        _ => long_varint(bytes),
+    }
+}
+
+fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (at, byte) in bytes.iter().take(8).enumerate() {
         value = value << 7 | u64::from(byte & 0x7f);
