@@ -51,7 +51,10 @@ rows = Counter()
 for row in result.device_account().to_pylist():
     rows[row["row"]] += row["time"]
 for name, time in rows.most_common(8):
-    print(f"{name:16} {1e3 * time:5.1f} ms  {time / sum(rows.values()):5.1%}  " + "#" * round(60 * time / sum(rows.values())))
+    print(
+        f"{name:16} {1e3 * time:5.1f} ms  {time / sum(rows.values()):5.1%}  "
+        + "#" * round(60 * time / sum(rows.values()))
+    )
 
 # %% [markdown]
 # ## Why, and what would help?

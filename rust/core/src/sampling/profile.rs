@@ -123,7 +123,7 @@ fn of_location(
     meaning: &Meaning,
     window: Option<&Range<i64>>,
 ) -> (Vec<FunctionTime>, FxHashMap<CallPathId, f64>) {
-    let mut cells = Cells { location: shard.location(i), cells: FxHashMap::default(), terms: FxHashMap::default() };
+    let mut cells = Cells { location: shard.location(i), times: FxHashMap::default(), terms: FxHashMap::default() };
     let strata = strata(trace, (shard, i), placed, meaning, window);
     let faults = Faults::of(trace, (shard, i), placed, meaning.is_divided, window).shares(&strata);
     for stratum in strata {
@@ -187,7 +187,7 @@ fn of_location(
 /// The cells of a location, by recorded and sampled call path.
 struct Cells {
     location: LocationId,
-    cells: FxHashMap<(CallPathId, CallPathId), FunctionTime>,
+    times: FxHashMap<(CallPathId, CallPathId), FunctionTime>,
     /// How many divisions give the time of each; two where the interval is not Wilson's.
     terms: FxHashMap<(CallPathId, CallPathId), u32>,
 }
@@ -195,7 +195,7 @@ struct Cells {
 impl Cells {
     fn of(&mut self, recorded: CallPathId, callpath: CallPathId) -> &mut FunctionTime {
         let none = FunctionTime::none(self.location, recorded, callpath);
-        self.cells.entry((recorded, callpath)).or_insert(none)
+        self.times.entry((recorded, callpath)).or_insert(none)
     }
 
     /// A cell to which a time is added that is no division by samples of time.
@@ -205,7 +205,7 @@ impl Cells {
     }
 
     fn finish(self) -> Vec<FunctionTime> {
-        let mut cells: Vec<FunctionTime> = self.cells.into_values().collect();
+        let mut cells: Vec<FunctionTime> = self.times.into_values().collect();
         for cell in &mut cells {
             if self.terms.get(&(cell.recorded, cell.callpath)).is_some_and(|&terms| terms > 1) {
                 // Errors of several strata are independent.

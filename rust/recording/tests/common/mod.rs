@@ -192,16 +192,16 @@ impl Fields {
 struct Lines<'a> {
     definitions: &'a Definitions,
     regions: &'a [String],
-    lines: Vec<String>,
+    text: Vec<String>,
 }
 
 impl EventSink for Lines<'_> {
     fn enter(&mut self, time: i64, region: u32) {
-        self.lines.push(format!("{time} Enter {}", self.regions[region as usize]));
+        self.text.push(format!("{time} Enter {}", self.regions[region as usize]));
     }
 
     fn leave(&mut self, time: i64, region: u32) {
-        self.lines.push(format!("{time} Leave {}", self.regions[region as usize]));
+        self.text.push(format!("{time} Leave {}", self.regions[region as usize]));
     }
 
     /// Those of messages with their attributes.
@@ -212,7 +212,7 @@ impl EventSink for Lines<'_> {
             let known = self.definitions.attributes.iter().find(|attribute| attribute.id == id).unwrap();
             write!(line, " {}={}", self.definitions.string(known.name), value.bits).unwrap();
         }
-        self.lines.push(line);
+        self.text.push(line);
     }
 }
 
@@ -222,9 +222,9 @@ pub(crate) fn events(directory: &Path, location: u64) -> Vec<String> {
     let definitions = archive.definitions();
     let regions: Vec<String> =
         definitions.regions.iter().map(|region| definitions.strings[region.name as usize].string.clone()).collect();
-    let mut lines = Lines { definitions, regions: &regions, lines: Vec::new() };
+    let mut lines = Lines { definitions, regions: &regions, text: Vec::new() };
     let summary = archive.location(location).unwrap().read_events(&mut Vec::new(), &mut lines).unwrap();
     assert!(summary.truncated.is_none());
-    lines.lines.retain(|line| !line.contains("Program"));
-    lines.lines
+    lines.text.retain(|line| !line.contains("Program"));
+    lines.text
 }
