@@ -100,6 +100,7 @@ def place(tmp_path_factory):
     (here / "tests").symlink_to(ROOT / "tests")
     (here / "training").symlink_to(DATA / "kineto/late_loader/traces")
     (here / "dumps").symlink_to(DATA / "kineto/hang")
+    (here / "reports").symlink_to(DATA / "nsight/nccl")
     for name in ("TRACE", "trace", "run", "scorep_run", "whywait-demo/stencil"):
         (here / name).parent.mkdir(exist_ok=True)
         (here / name).symlink_to(DATA / "stencil")

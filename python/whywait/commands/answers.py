@@ -140,7 +140,8 @@ def table(
     rest
         A function that returns what follows the columns of a row.
     """
-    if sum(abs(column.width) for column in columns) > (screen := width(sys.stdout)):
+    screen = width(sys.stdout)
+    if screen < _NOTE_WIDTH and screen < sum(abs(column.width) for column in columns):
         for row in rows:
             named = ", ".join(f"{column.title} {column.text(row)}".strip() for column in columns)
             first, *others = textwrap.wrap(named, screen, subsequent_indent="   ", break_on_hyphens=False)
