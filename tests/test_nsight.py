@@ -95,7 +95,7 @@ def test_the_loader_of_the_late_rank_pays_for_all_waits_of_nccl():
     result = whywait.analyze(NCCL)
     of_all = costs(result)
     assert of_all[2, "loader"] == pytest.approx(225, rel=0.01)
-    assert "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps" in str(result.findings()[0])
+    assert "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 iterations" in str(result.findings()[0])
     # Two kernels and one more, an operation, all without waiting.
     assert {group["instances"] for group in result.run.traces["groups"]} == {3}
 
