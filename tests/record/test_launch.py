@@ -19,7 +19,7 @@ from .mpis import MPIS, PROGRAMS, compiled
         ("p2p,coll", ["p2p", "coll"]),
         ("coll,p2p", ["p2p", "coll"]),
         ("all,-io,-misc", ["env", "p2p", "coll", "cg", "rma", "spawn", "shmem", "armci", "cg_query"]),
-        ("posix", ["env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "posix"]),
+        ("posix", ["env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "armci", "posix"]),
         ("coll,posix", ["coll", "posix"]),
         ("posix,all,-misc", ["env", "p2p", "coll", "cg", "rma", "io", "spawn", "shmem", "armci", "cg_query", "posix"]),
         ("-io", ["env", "p2p", "coll", "cg", "rma", "spawn", "shmem", "armci"]),

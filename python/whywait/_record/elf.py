@@ -23,8 +23,11 @@ _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _INFO = 4
 _STB_LOCAL, _STB_GLOBAL = 0, 1
 
-# How the names of functions begin that the recorder catches of other libraries than that of C: MPI, OpenSHMEM, OMPT.
-_OF_OTHERS = ("MPI_", "PMPI_", "shmem", "shmalloc", "shfree", "shrealloc", "start_pes", "ompt_")
+# How names of functions that the recorder catches begin, of other libraries than that of C (MPI, OpenSHMEM, ARMCI,
+# OMPT) and of its own.
+_OF_OTHERS = (
+    "MPI_", "PMPI_", "shmem", "shmalloc", "shfree", "shrealloc", "start_pes", "ARMCI_", "armci_", "ompt_", "whywait_",
+)  # fmt: skip
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
 

@@ -22,7 +22,7 @@ const COMPILE: [&str; 9] = [
     "module loading",
 ];
 /// Ends of the names of device calls behind the prefix of their library: what allocates, and what loads code.
-const ALLOCATES: [&str; 6] = ["Malloc", "Free", "HostAlloc", "HostFree", "MemAlloc", "MemFree"];
+const ALLOCATES: [&str; 7] = ["Malloc", "Free", "HostAlloc", "HostMalloc", "HostFree", "MemAlloc", "MemFree"];
 const LOADS_CODE: [&str; 4] = ["ModuleLoad", "LibraryLoad", "GraphInstantiate", "LinkCreate"];
 
 /// What a host does to its devices in each call path, by the innermost region that tells.
