@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(options.groups, [Group::Coll, Group::CgQuery]);
         assert_eq!((options.max_size, options.helper, options.callpaths), (4 << 30, false, true));
         assert!(!options.python && Options::parse("python=all").python);
-        assert_eq!(Options::parse("").groups.len(), 8);
+        assert_eq!(Options::parse("").groups.len(), 9);
     }
 
     #[test]
