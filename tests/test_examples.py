@@ -28,7 +28,7 @@ def test_notebooks_show_what_the_examples_say(script):
 
 def test_every_example_is_in_the_gallery():
     gallery = (ROOT / "docs/gallery.md").read_text()
-    assert len(make_examples.EXAMPLES) == 3
+    assert len(make_examples.EXAMPLES) == 4
     for script in make_examples.EXAMPLES:
         assert f"](examples/{script.stem}.ipynb)" in gallery
 
