@@ -8,15 +8,9 @@ use whywait_otf2::records::UNDEFINED;
 
 use crate::format::{Call, PEER_ALL};
 use crate::functions::{Class, Function};
+use crate::model::ArmciWindow;
 use crate::thread::Out;
 use crate::unify::Id;
-
-/// The window, and how many processes it has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Window {
-    pub(crate) id: Id,
-    pub(crate) size: u32,
-}
 
 /// A non-blocking operation that its process has not waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +23,7 @@ struct UnderWay {
 /// What must be remembered between the calls of a process.
 #[derive(Debug)]
 pub(crate) struct Armci {
-    window: Option<Window>,
+    window: Option<ArmciWindow>,
     /// The matching id of the last operation.
     last: u64,
     under_way: Vec<UnderWay>,
@@ -41,7 +35,7 @@ pub(crate) struct Armci {
 const BOTH: RmaSyncLevel = RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::MEMORY.0);
 
 impl Armci {
-    pub(crate) fn new(window: Option<Window>) -> Self {
+    pub(crate) fn new(window: Option<ArmciWindow>) -> Self {
         Self { window, last: 0, under_way: Vec::new(), unfenced: BTreeMap::new() }
     }
 
@@ -131,7 +125,7 @@ impl Armci {
     }
 
     /// All that changes data at a target, or at all, is complete.
-    fn fence(&mut self, out: &mut Out<'_>, time: u64, window: Window, target: Option<i32>) {
+    fn fence(&mut self, out: &mut Out<'_>, time: u64, window: ArmciWindow, target: Option<i32>) {
         let win = window.id;
         let mut complete = |operations: Vec<u64>| {
             for matching_id in operations {
@@ -146,7 +140,7 @@ impl Armci {
 }
 
 /// The process that a call is about.
-fn target(window: Window, call: &Call) -> Option<u32> {
+fn target(window: ArmciWindow, call: &Call) -> Option<u32> {
     u32::try_from(call.peer).ok().filter(|target| *target < window.size)
 }
 

@@ -17,7 +17,6 @@ use whywait_otf2::records::{
     SystemTreeNodeProperty, TypedValue, UNDEFINED,
 };
 
-use crate::armci;
 use crate::clocks::Clocks;
 use crate::constructs;
 use crate::cores::ranges;
@@ -25,7 +24,7 @@ use crate::format::{FAULTS, FILE_STANDARD};
 use crate::function_ids::Functions;
 use crate::functions::{FUNCTIONS, Function};
 use crate::interfaces;
-use crate::model::{ADDRESS, Model, PARTITION_RANGE, PARTITIONS, PROCESS_ID, Regions, location};
+use crate::model::{ADDRESS, ArmciWindow, Model, PARTITION_RANGE, PARTITIONS, PROCESS_ID, Regions, location};
 use crate::selection::Selection;
 use crate::shmem_windows::{Set, Windows};
 use crate::spool::Spool;
@@ -328,10 +327,10 @@ impl Catalog {
     }
 
     /// Defines the window of ARMCI, which has all processes; `further` is the number of windows that are not MPI's.
-    pub(crate) fn armci(&mut self, unified: &Unified, further: u32) -> armci::Window {
+    pub(crate) fn armci(&mut self, unified: &Unified, further: u32) -> ArmciWindow {
         let (id, name) = (unified.windows.len() as u32 + further, self.string("ARMCI"));
         self.add(RmaWin { id, name, comm: 0, flags: RmaWinFlag::NONE });
-        armci::Window { id, size: unified.size }
+        ArmciWindow { id, size: unified.size }
     }
 
     fn pes(&mut self, id: u32, group_type_pre12: GroupTypePre12, group_type: GroupType, members: Vec<u64>) {

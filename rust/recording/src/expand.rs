@@ -9,7 +9,7 @@ use whywait_otf2::enums::{CollectiveOp, IoSeekOption, LockType, MeasurementMode,
 use whywait_otf2::records::{AttributeValue, StringRefs, TypedValue, UNDEFINED};
 use whywait_otf2::{ArchiveWriter, Attributes, Event};
 
-use crate::armci::{self, Armci};
+use crate::armci::Armci;
 use crate::collectives;
 use crate::constructs::Constructs;
 use crate::contexts::Contexts;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::files::{Files, Modes};
 use crate::format::{self, Call, Extension, LOCK_SHARED, NONE, PEER_ALL, RequestKind, flags};
 use crate::functions::{Class, FUNCTIONS, Function};
-use crate::model::{Model, Regions, location};
+use crate::model::{ArmciWindow, Model, Regions, location};
 use crate::openmp::{Ended, OpenMp};
 use crate::partitions::Partitioned;
 use crate::paths::Paths;
@@ -58,7 +58,7 @@ pub(crate) struct Job<'a> {
     /// The windows of OpenSHMEM, if the program uses it.
     pub(crate) shmem: Option<&'a Windows>,
     /// The window of ARMCI, if the program uses it.
-    pub(crate) armci: Option<armci::Window>,
+    pub(crate) armci: Option<ArmciWindow>,
     /// The samples of its threads, and the metric of their counts if anything was sampled in the run.
     pub(crate) samples: &'a BTreeMap<u32, Symbolized>,
     pub(crate) metric: Option<u32>,

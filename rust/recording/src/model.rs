@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::unify::Id;
+
 /// Which records to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Model {
@@ -35,6 +37,13 @@ pub(crate) const ADDRESS: u32 = 1;
 pub(crate) const PARTITIONS: u32 = 2;
 /// The attributes of what a call makes ready, or has found: the first and the last partition.
 pub(crate) const PARTITION_RANGE: [u32; 2] = [3, 4];
+
+/// The window, and how many processes it has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ArmciWindow {
+    pub(crate) id: Id,
+    pub(crate) size: u32,
+}
 
 /// The place of a thread in the archive.
 pub(crate) fn location(rank: u32, thread: u32) -> u64 {
