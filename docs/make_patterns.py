@@ -44,8 +44,8 @@ and bytes](../tests/patterns/counts-and-bytes.md), [bytes of one-sided
 operations](../tests/patterns/one-sided-bytes.md), and [pairs of processes that
 synchronize](../tests/patterns/one-sided-pairs.md). Two more explain how messages and collective operations are
 matched: [communicators](../tests/patterns/communicators.md) and [records without a
-partner](../tests/patterns/unmatched.md). [Partitions](../tests/patterns/partitions.md) are messages whose parts are sent
-one by one.
+partner](../tests/patterns/unmatched.md). [Partitions](../tests/patterns/partitions.md) are messages whose parts are
+sent one by one.
 
 ## What follows from wait states
 

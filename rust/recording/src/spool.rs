@@ -122,7 +122,7 @@ pub(crate) struct ObjectEntry {
 /// A file that is no file of MPI.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PosixEntry {
-    /// [`IO_POSIX`](crate::format::IO_POSIX) or [`IO_ISO_C`](crate::format::IO_ISO_C).
+    /// `IO_POSIX` or `IO_ISO_C`.
     pub(crate) paradigm: u32,
     /// [`FILE_PATH`](crate::format::FILE_PATH) or another.
     pub(crate) kind: u32,
