@@ -247,6 +247,16 @@ def test_functions_of_which_late_ranks_do_less_are_named_last(tmp_path):
     assert words.index("They spend less time in step/a: 50% of it, 15.0 s ±") > words.index("step/c")
 
 
+def test_recursion_may_be_deep(tmp_path):
+    """Deeper than calls of Python can be."""
+    deep = "main/" + "/".join(["f"] * 2000)
+    barriers = ["0: MPI_Barrier [1, 61]", "1: MPI_Barrier [60.9, 61]"]
+    samples = [f"1: sample {deep} @{1.2 + second}" for second in range(59)]
+    result = analyzed(tmp_path, "contexts", "ranks 2", "frames main", "*: main [0, 62]", *barriers, *samples)
+    program, _ = critical(result, 5)["callpaths"]
+    assert [len(one["callpath"]) for one in program["functions"]] == [2002]
+
+
 def test_no_function_is_named_by_chance(tmp_path):
     few = analyzed(tmp_path, steps(count=9))
     assert remark(few).startswith("Which function takes longer cannot be told from 54 samples: record longer")

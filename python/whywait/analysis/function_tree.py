@@ -71,10 +71,18 @@ def largest(functions: Sequence[Function], least: float, slots: float, *, certai
     found: list[Function] = []
     for number, one in enumerate(functions):
         free = slots - len(found) - (len(functions) - number - 1)
-        parts = notable(one.calls, least, certain=certain)
-        is_nearly_all = bool(parts) and abs(1 - sum(part.value for part in parts) / one.value) <= _ELSEWHERE
-        found += largest(parts, least, free, certain=certain) if is_nearly_all and len(parts) <= free else [one]
+        # A chain of callers can be too long for recursion.
+        while len(parts := _standing_for(one, least, free, certain=certain)) == 1:
+            [one] = parts  # noqa: PLW2901
+        found += largest(parts, least, free, certain=certain) if parts else [one]
     return sorted(found, key=lambda one: -one.value)
+
+
+def _standing_for(one: Function, least: float, free: float, *, certain: bool) -> list[Function]:
+    """Return the functions to speak of instead of their caller, if they have nearly all of it and are few enough."""
+    parts = notable(one.calls, least, certain=certain)
+    is_nearly_all = bool(parts) and abs(1 - sum(part.value for part in parts) / one.value) <= _ELSEWHERE
+    return parts if is_nearly_all and len(parts) <= free else []
 
 
 def notable(functions: Sequence[Function], least: float, *, certain: bool = False) -> list[Function]:
@@ -118,16 +126,14 @@ def trees(
             if caller < 0 or _contains(tree, caller, recorded):
                 break
             around[callpath] = callpath = caller
-    below: dict[int, list[int]] = defaultdict(list)
-    for callpath in sorted(has):
-        below[around.get(callpath, -1)].append(callpath)
-
-    def function(callpath: int) -> Function:
+    # Callers have smaller numbers than what they call. Call paths can be too deep for recursion.
+    below: dict[int, list[Function]] = defaultdict(list)
+    for callpath in sorted(has, reverse=True):
         value, variance, count = has[callpath]
-        calls = [function(one) for one in below[callpath]]
-        return Function(None if callpath == len(tree) else callpath, value, sqrt(variance), int(count), calls)
-
-    return [function(callpath) for callpath in below[-1]]
+        calls = below.pop(callpath, [])[::-1]
+        one = Function(None if callpath == len(tree) else callpath, value, sqrt(variance), int(count), calls)
+        below[around.get(callpath, -1)].append(one)
+    return below[-1][::-1]
 
 
 def _contains(tree: CallTree, callpath: int, recorded: int) -> bool:

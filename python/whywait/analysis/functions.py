@@ -210,12 +210,10 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
     if not table.num_rows:
         return []
     name = "critical" if critical else "time"
-    values, variances = table[name].to_numpy(), _variances(table, _DEVIATIONS[name])
-    total = float(values.sum())
+    total = float(table[name].to_numpy().sum())
     if not total or int(table["samples"].to_numpy().sum()) < _ENOUGH:
         return []
     least = _SMALL * total
-    functions = trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())
     found = [
         {
             **_place(result, one),
@@ -225,15 +223,19 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
             "samples": one.samples,
             "doubtful": _is_doubtful(result, [callpath]),
         }
-        for one in largest(notable(functions, least), least, inf)
+        for one in largest(notable(_timed(result, table, name), least), least, inf)
     ]
     return [] if [one["callpath_id"] for one in found] == [callpath] else found
 
 
 def functions(result: ResultData) -> list[Function]:
     """Return the outermost functions in the time of all call paths, on all locations, each with what it calls."""
-    table = result.tables.function_times
-    values, variances = table["time"].to_numpy(), _variances(table, _DEVIATIONS["time"])
+    return _timed(result, result.tables.function_times, "time")
+
+
+def _timed(result: ResultData, table: pa.Table, name: str) -> list[Function]:
+    """Return the outermost functions in some rows of `function_times`, by their time, or that on the critical path."""
+    values, variances = table[name].to_numpy(), _variances(table, _DEVIATIONS[name])
     return trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())
 
 
@@ -245,10 +247,8 @@ def longest_functions(result: ResultData, count: int) -> list[Function]:
     if not result.facts.get("samples"):
         return []
     table = result.tables.function_times
-    values, variances = table["critical"].to_numpy(), _variances(table, _DEVIATIONS["critical"])
-    functions = trees(result.tree, _rows(result, table), values, variances, table["samples"].to_numpy())
-    least = _SMALL * float(values.sum())
-    found = largest(notable(functions, least), least, inf) if least > 0 else []
+    least = _SMALL * float(table["critical"].to_numpy().sum())
+    found = largest(notable(_timed(result, table, "critical"), least), least, inf) if least > 0 else []
     return [one for one in found if is_of_samples(one.callpath, result)][:count]
 
 
