@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import device_time, lines_of
+from whywait.analysis.findings.device_blame import lines_of
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LEAST = 0.02
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the time of devices that wait for compilation."""
     lines = lines_of(run, "starved.compile")
-    loss, total = sum(line["time"] for line in lines), device_time(run)
+    loss, total = sum(line["time"] for line in lines), run.device_time
     if not lines or loss <= LEAST * total:
         return
     callpath = max(lines, key=lambda line: line["time"])["callpath"]
@@ -39,6 +39,4 @@ def detect(run: Run) -> Iterator[Finding]:
         idle=loss,
     )
     advice = "Warm up longer before recording; if it recurs, keep compiled kernels in a cache."
-    found = run.finding(NAME, words, advice, loss, callpath=callpath, base="device")
-    found.share = loss / total
-    yield found
+    yield run.finding(NAME, words, advice, loss, callpath=callpath, base="device")

@@ -34,8 +34,7 @@ _COPY = re.compile(r"mem_?cpy|copy|enqueue(read|write)", re.IGNORECASE)
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the time that copies take from kernels."""
-    lines = run.result.tables.device_account.to_pylist()
-    total = sum(line["time"] for line in lines)
+    lines, total = run.device_lines, run.device_time
     found = [line for line in lines if is_copy(run, line)]
     loss = sum(line["time"] for line in found)
     if not total or loss < _LEAST * total:
@@ -43,7 +42,7 @@ def detect(run: Run) -> Iterator[Finding]:
     blocking = sum(line["time"] for line in found if line["row"] != "busy.copy")
     which, _ = devices(names := {line["device"] for line in lines})
     also = FIGURES.say(", {blocking} of it in blocking calls", blocking=blocking / loss) if blocking else Words("")
-    finding = run.finding(
+    yield run.finding(
         NAME,
         FIGURES.say("Copies take {copies} in which no kernel runs on {devices}", copies=loss, devices=which)
         + also
@@ -53,8 +52,6 @@ def detect(run: Run) -> Iterator[Finding]:
         base="device",
         evidence={"idle": {"copies": loss - blocking, "blocking copies": blocking}, "devices": len(names)},
     )
-    finding.share = loss / total
-    yield finding
 
 
 def changes(_: Run, finding: Finding) -> Iterator[Change | Price]:

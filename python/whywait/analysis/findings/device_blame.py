@@ -105,7 +105,7 @@ def blames(run: Run, rule: str) -> Iterator[Blame]:
 
 def _blames(run: Run) -> list[Blame]:
     """Divide the waiting of devices for each other among the rules."""
-    least = LEAST * device_time(run)
+    least = LEAST * run.device_time
     costs = _costs(run)
     in_stages = _waits_for_messages(run)
     found: list[Blame] = []
@@ -160,21 +160,12 @@ def calls(run: Run, callpath: int) -> npt.NDArray[np.float64]:
 
 def lines_of(run: Run, *names: str) -> list[dict[str, Any]]:
     """Return the lines of the account of devices whose rows begin with one of some names."""
-    return [line for line in run.once(_lines) if line["row"].startswith(names)]
-
-
-def _lines(run: Run) -> list[dict[str, Any]]:
-    return list(run.result.tables.device_account.to_pylist())
+    return [line for line in run.device_lines if line["row"].startswith(names)]
 
 
 def in_rows(run: Run, *names: str) -> float:
     """Return the time of devices in rows that begin with one of some names, in the focus."""
     return float(sum(line["time"] for line in lines_of(run, *names)))
-
-
-def device_time(run: Run) -> float:
-    """Return the time of all devices in the focus."""
-    return in_rows(run, "")
 
 
 def waiting(profile: Profile) -> float:
@@ -184,20 +175,17 @@ def waiting(profile: Profile) -> float:
 
 def finding(run: Run, blame: Blame, sentence: Words, advice: str) -> Finding:
     """Return a finding about devices that wait."""
-    waiting = blame.waiting
-    found = run.finding(
+    return run.finding(
         blame.rule,
         sentence,
         advice,
-        waiting,
+        blame.waiting,
         callpath=blame.callpaths[0] if blame.ranks or len(blame.callpaths) == 1 else None,
         ranks=blame.ranks,
         merged=blame.callpaths if len(blame.callpaths) > 1 and blame.ranks else [],
         base="device",
         evidence={"by_rank": blame.costs.tolist(), "callpaths": blame.callpaths},
     )
-    found.share = waiting / device_time(run)
-    return found
 
 
 def _waits_for_messages(run: Run) -> bool:
@@ -224,7 +212,7 @@ def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
     rank = run.result.places.rank
     of_devices, of_kernels = in_rows(run, "comm.wait."), waiting(profile)
     shared = min(of_devices / of_kernels, 1.0) if of_kernels else 1.0
-    number = int(rank.max(initial=0)) + 1
+    number = _ranks(run)
     found: dict[int, npt.NDArray[np.float64]] = {}
     for metric in ("delay_ccl", "delay_ccl_longterm"):
         if metric not in profile.metrics:
@@ -234,7 +222,7 @@ def _costs(run: Run) -> dict[int, npt.NDArray[np.float64]]:
         callpath = profile.tree.preorder[position]
         for one in np.unique(callpath).tolist():
             here = callpath == one
-            by_rank = np.bincount(np.maximum(rank[location[here]], 0), value[here], minlength=number)
+            by_rank = sum_at(np.maximum(rank[location[here]], 0), value[here], number)
             found[one] = found.get(one, np.zeros(number)) + shared * by_rank
     return found
 
@@ -344,8 +332,7 @@ def _times(run: Run, callpath: int) -> npt.NDArray[np.float64]:
     """Return the time in a call path by rank, in the focus."""
     profile = focused(run.result).profile
     times = profile.row("time", int(run.result.tree.position[callpath]))
-    rank = run.result.places.rank
-    return sum_at(np.maximum(rank, 0), times, int(rank.max(initial=0)) + 1)
+    return sum_at(np.maximum(run.result.places.rank, 0), times, _ranks(run))
 
 
 def changes(run: Run, found: Finding) -> Iterator[Change | Price]:

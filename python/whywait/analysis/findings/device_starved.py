@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.compile_once import LEAST as COMPILES
 from whywait.analysis.findings.copies import is_copy
-from whywait.analysis.findings.device_blame import device_time, in_rows
+from whywait.analysis.findings.device_blame import in_rows
 from whywait.analysis.findings.host_bound import idle as idle_for_hosts
 from whywait.analysis.findings.small_kernels import small
 from whywait.analysis.findings.words import Figures, Words, devices, seconds
@@ -41,9 +41,8 @@ _CALLS = frozenset({"starved.call", "starved.alloc", "starved.sync"})
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield what the hosts do most while their devices are idle."""
-    lines = run.result.tables.device_account.to_pylist()
-    total = sum(line["time"] for line in lines)
-    yield from _calls(run, lines, total)
+    lines, total = run.device_lines, run.device_time
+    yield from _calls(run)
     # What bounds the run as a whole is another finding, and of small kernels, the latency has another reason.
     rows = _ROWS - ({"latency"} if small(run) is not None else frozenset()) - _found(run)
     idle = [line for line in lines if line["row"] in rows]
@@ -59,7 +58,7 @@ def detect(run: Run) -> Iterator[Finding]:
         place = FIGURES.say("On the host, {place}", place=run.place(callpath))
     which, are = devices({line["device"] for line in lines})
     there = FIGURES.say(", {there} of it there", there=time) if seconds(time) != seconds(loss) else Words("")
-    finding = run.finding(
+    yield run.finding(
         NAME,
         place
         + FIGURES.say(f" keeps {{devices}} waiting, which {are} idle for {{idle}}", devices=which, idle=loss)
@@ -71,27 +70,25 @@ def detect(run: Run) -> Iterator[Finding]:
         base="device",
         evidence={row: sum(line["time"] for line in idle if line["row"] == row) for row in sorted(_ROWS)},
     )
-    finding.share = loss / total
-    yield finding
 
 
 def _found(run: Run) -> frozenset[str]:
     """Return the rows that other rules name."""
-    found = {"starved.compile"} if in_rows(run, "starved.compile") > COMPILES * device_time(run) else set()
+    found = {"starved.compile"} if in_rows(run, "starved.compile") > COMPILES * run.device_time else set()
     return frozenset(found | {"starved.host", "latency"} if idle_for_hosts(run) is not None else found)
 
 
-def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Finding]:
+def _calls(run: Run) -> Iterator[Finding]:
     """Yield device calls that keep devices waiting."""
     times = Counter[int]()
-    for line in lines:
+    for line in run.device_lines:
         if line["row"] in _CALLS and line["callpath"] is not None and not is_copy(run, line):
             times[line["callpath"]] += line["time"]
-    which, are = devices({line["device"] for line in lines})
+    which, are = devices({line["device"] for line in run.device_lines})
     for callpath, loss in sorted(times.items(), key=lambda one: (-one[1], one[0])):
-        if loss < _LEAST_CALLS * total:
+        if loss < _LEAST_CALLS * run.device_time:
             continue
-        finding = run.finding(
+        yield run.finding(
             NAME,
             FIGURES.say(
                 f"{{place}} keeps {{devices}} waiting, which {are} idle for {{idle}}.",
@@ -105,8 +102,6 @@ def _calls(run: Run, lines: list[dict[str, Any]], total: float) -> Iterator[Find
             base="device",
             evidence={"calls": loss},
         )
-        finding.share = loss / total
-        yield finding
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:

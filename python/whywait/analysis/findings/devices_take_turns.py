@@ -30,8 +30,7 @@ _LEAST = 0.1
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the time in which hosts wait for other devices."""
-    lines = run.result.tables.device_account.to_pylist()
-    total = sum(line["time"] for line in lines)
+    lines, total = run.device_lines, run.device_time
     idle: dict[str, float] = {}
     for line in lines:
         if line["row"] == "starved.other_device":
@@ -41,7 +40,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     names = sorted({line["device"] for line in lines})
     which = " and ".join(names) if len(names) == 2 else f"{len(names)} devices"
-    finding = run.finding(
+    yield run.finding(
         NAME,
         FIGURES.say(
             "{devices} take turns: they are idle for {idle} while the host waits for another one.",
@@ -53,8 +52,6 @@ def detect(run: Run) -> Iterator[Finding]:
         base="device",
         evidence={"idle": idle},
     )
-    finding.share = loss / total
-    yield finding
 
 
 def changes(_: Run, finding: Finding) -> Iterator[Change | Price]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import device_time, in_rows
+from whywait.analysis.findings.device_blame import in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _LEAST = 0.1
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the transfers that nothing hides."""
-    loss, total = in_rows(run, "comm.transfer", "comm.excess"), device_time(run)
+    loss, total = in_rows(run, "comm.transfer", "comm.excess"), run.device_time
     if loss <= _LEAST * total or loss <= in_rows(run, "comm.wait."):
         return
     words = FIGURES.say(
@@ -40,6 +40,4 @@ def detect(run: Run) -> Iterator[Finding]:
         part=loss / total,
     )
     advice = "Overlap transfers with computation: sizes of buckets, sharding, prefetching."
-    found = run.finding(NAME, words, advice, loss, base="device")
-    found.share = loss / total
-    yield found
+    yield run.finding(NAME, words, advice, loss, base="device")

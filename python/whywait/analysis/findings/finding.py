@@ -320,7 +320,7 @@ class Run:
             self.rest.pop((bearer.callpath, bearer.kind), None)
 
     def finding(self, rule: str, sentence: Words, advice: Words | str | None, loss: float, **more: Any) -> Finding:
-        """Return a finding with its share of the CPU time."""
+        """Return a finding with its share of the CPU time, or of the time of devices if that is its `base`."""
         callpath = more.get("callpath")
         is_blind = self.is_unwound and not self.result.facts.get("samples")
         if is_blind and callpath is not None and self.region(callpath).is_own:
@@ -331,8 +331,19 @@ class Run:
             advice = advice.text
         if callpath is not None and (source := self.source(callpath)) is not None:
             more["evidence"] = {"source": source} | more.get("evidence", {})
-        share = loss / self.time if self.time else 0.0
+        whole = self.device_time if more.get("base") == "device" else self.time
+        share = loss / whole if whole else 0.0
         return Finding(rule, sentence.text, advice, loss, share, values=values, **more)
+
+    @cached_property
+    def device_lines(self) -> list[dict[str, Any]]:
+        """The lines of the account of devices in the focus."""
+        return list(self.result.tables.device_account.to_pylist())
+
+    @cached_property
+    def device_time(self) -> float:
+        """The time of all devices in the focus."""
+        return float(sum(line["time"] for line in self.device_lines))
 
     @staticmethod
     def is_rooted(name: str) -> bool:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.device_blame import device_time, lines_of
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ def detect(run: Run) -> Iterator[Finding]:
         kernel=kernel,
         launch=launch,
     )
-    found = run.finding(NAME, words, "Launch graphs, merge kernels, or compile the model.", loss, base="device")
-    found.share = loss / device_time(run)
-    yield found
+    yield run.finding(NAME, words, "Launch graphs, merge kernels, or compile the model.", loss, base="device")
 
 
 def idle(run: Run) -> float | None:
@@ -68,7 +65,7 @@ def idle(run: Run) -> float | None:
 def _times(run: Run) -> dict[str, tuple[float, float]]:
     """Return for each device the time that it is idle because of its host, and all of its time."""
     times: dict[str, tuple[float, float]] = {}
-    for line in lines_of(run, ""):
+    for line in run.device_lines:
         lost, whole = times.get(line["device"], (0.0, 0.0))
         times[line["device"]] = lost + line["time"] * (line["row"] in _ROWS), whole + line["time"]
     return times

@@ -29,8 +29,7 @@ _BUSY = 0.7
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the kernel with most of the time, if devices are busy."""
-    lines = run.result.tables.device_account.to_pylist()
-    total = sum(line["time"] for line in lines)
+    lines, total = run.device_lines, run.device_time
     if not total or sum(line["time"] for line in lines if line["row"] == "busy.kernel") < _BUSY * total:
         return
     times = {number: run.total("time", number) for number in run.kernels}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import LEAST, device_time, in_rows
+from whywait.analysis.findings.device_blame import LEAST, in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield what cannot be explained without the missing ranks."""
     traces = run.result.facts.get("traces")
     unseen = in_rows(run, "comm.unseen")
-    total = device_time(run)
+    total = run.device_time
     if not traces or not traces["missing"] or not total or unseen < LEAST * total:
         return
     words = FIGURES.say("GPUs transfer data to ranks without a trace, or wait for them, for {unseen}.", unseen=unseen)
-    found = run.finding(NAME, words, "Record all ranks of a group.", unseen, base="device")
-    found.share = unseen / total
-    yield found
+    yield run.finding(NAME, words, "Record all ranks of a group.", unseen, base="device")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import device_time, in_rows
+from whywait.analysis.findings.device_blame import in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LEAST = 0.02
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the excess of transfers of groups across nodes."""
     traces = run.result.facts.get("traces")
-    loss, total = in_rows(run, "comm.excess"), device_time(run)
+    loss, total = in_rows(run, "comm.excess"), run.device_time
     if not traces or loss <= _LEAST * total:
         return
     nodes = {rank["rank"]: rank["host"] for rank in traces["ranks"]}
@@ -47,6 +47,4 @@ def detect(run: Run) -> Iterator[Finding]:
         nodes=len(set(nodes.values())),
         excess=loss,
     )
-    found = run.finding(NAME, words, "See which node's group is slow, and who shares its network.", loss, base="device")
-    found.share = loss / total
-    yield found
+    yield run.finding(NAME, words, "See which node's group is slow, and who shares its network.", loss, base="device")

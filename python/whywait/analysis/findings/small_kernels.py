@@ -33,8 +33,8 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the latency of launches."""
     if (found := small(run)) is None or idle(run) is not None:
         return
-    number, length, latency, loss, total = found
-    finding = run.finding(
+    number, length, latency, loss = found
+    yield run.finding(
         NAME,
         FIGURES.say(
             "{kernels} kernels take {mean} on average, and launching one takes {launch}: devices are idle for {idle} "
@@ -50,18 +50,14 @@ def detect(run: Run) -> Iterator[Finding]:
         instances=number,
         evidence={"idle": {"latency": loss}, "kernels": number, "mean": length, "launch": latency},
     )
-    finding.share = loss / total
-    yield finding
 
 
-def small(run: Run) -> tuple[int, float, float, float, float] | None:
-    """Return number, mean length and latency of kernels, the time lost and that of all devices, if they are small."""
-    lines = run.result.tables.device_account.to_pylist()
-    total = sum(line["time"] for line in lines)
-    loss = sum(line["time"] for line in lines if line["row"] == "latency")
+def small(run: Run) -> tuple[int, float, float, float] | None:
+    """Return number, mean length and latency of kernels, and the time lost, if they are small."""
+    loss = sum(line["time"] for line in run.device_lines if line["row"] == "latency")
     number = sum(int(run.visits(callpath).sum()) for callpath in run.kernels)
-    if not total or not number or loss <= 0:
+    if not number or loss <= 0:
         return None
     length = sum(run.total("time", callpath) for callpath in run.kernels) / number
     latency = run.result.profile.total("gpu_launch_latency") / number
-    return (number, length, latency, loss, total) if length < _TIMES * latency else None
+    return (number, length, latency, loss) if length < _TIMES * latency else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.device_blame import device_time, in_rows
+from whywait.analysis.findings.device_blame import in_rows
 from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 
@@ -36,7 +36,7 @@ _READS = re.compile(r"aten::item|_local_scalar_dense|aten::nonzero|Memcpy|aten::
 def detect(run: Run) -> Iterator[Finding]:
     """Yield where hosts read results of devices."""
     profile, tree = focused(run.result).profile, run.result.tree
-    total = device_time(run)
+    total = run.device_time
     if not total or "gpu_host_wait" not in profile.metrics:
         return
     key, value = profile.cells("gpu_host_wait")
