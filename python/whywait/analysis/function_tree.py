@@ -54,6 +54,11 @@ class Function:
         return abs(self.value) > CERTAIN * self.deviation
 
 
+def deviation_of_share(share: float, samples: int) -> float:
+    """Return the standard deviation of a share that samples tell; none is certain, be it nothing or all."""
+    return sqrt(max(share * (1 - share), 1 / samples) / samples)
+
+
 def largest(functions: Sequence[Function], least: float, slots: float, *, certain: bool = False) -> list[Function]:
     """Return the functions to speak of, the largest first: instead of one those that it calls and that have nearly all.
 

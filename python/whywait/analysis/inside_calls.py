@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from whywait.analysis.focus import focused
-from whywait.analysis.function_tree import CERTAIN, LIKELY
+from whywait.analysis.function_tree import CERTAIN, LIKELY, deviation_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -75,10 +75,10 @@ def inside(result: ResultData, callpaths: Collection[int]) -> dict[str, Any] | N
     for entry in table["address"].combine_chunks().value_counts().to_pylist():
         kinds[kind(entry["values"])] += entry["counts"]
     shares = {name: seen / count for name, seen in kinds.items()}
-    errors = {name: sqrt(max(share * (1 - share), 1 / count) / count) for name, share in shares.items()}
+    errors = {name: deviation_of_share(share, count) for name, share in shares.items()}
     time, weight = _time(result, callpaths), float(pc.sum(table["weight"]).as_py() or 0.0)
     period = weight / count
-    if all(table["user_only"].to_pylist()) and time - weight > CERTAIN * period * sqrt(count):
+    if pc.all(table["user_only"].fill_null(False)).as_py() and time - weight > CERTAIN * period * sqrt(count):
         # The clock stood still in the system and without a core.
         used = min(float(pc.sum(table["system_time"]).as_py() or 0.0), time - weight)
         shares = {name: period * seen / time for name, seen in kinds.items()}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from whywait.analysis.function_tree import CERTAIN, LIKELY
+from whywait.analysis.function_tree import CERTAIN, LIKELY, deviation_of_share
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData
@@ -77,7 +77,7 @@ def _of_rank(rank: int, threads: dict[int, _Thread]) -> dict[str, Any] | None:
     functions = []
     for name, count in own.most_common():
         if (share := count / samples) >= _SMALL:
-            error = LIKELY * sqrt(max(share * (1 - share), 1 / samples) / samples)
+            error = LIKELY * deviation_of_share(share, samples)
             functions.append({"function": name, "share": share, "error": error})
     return {
         "rank": rank,
