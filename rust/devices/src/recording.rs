@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashMap;
 use whywait_otf2::{
     Anchor, Definitions, Error, EventSink, EventStream, Events, Oddity, ReadSummary, Recording, count_events,
 };
@@ -15,7 +14,7 @@ use crate::emit::Emitter;
 use crate::facts::Facts;
 use crate::matching::{Comm, Matched, match_all};
 use crate::rank::Rank;
-use crate::regions::Region;
+use crate::regions::{Region, Regions};
 use crate::thread::Thread;
 
 /// Where ranks are read from.
@@ -122,21 +121,13 @@ impl DeviceRecording {
 /// Regions and call paths of all ranks, each once, in order of ranks.
 fn unite(ranks: &[Rank]) -> (Numbers, Vec<Region>, Vec<(u32, u32)>) {
     let mut numbers = Numbers::default();
-    let mut regions: Vec<Region> = Vec::new();
-    let mut known: FxHashMap<&Region, u32> = FxHashMap::default();
+    let mut regions = Regions::default();
     let mut contexts = Contexts::default();
     let memories: BTreeSet<Option<i64>> =
         ranks.iter().flat_map(|rank| &rank.memory).map(|sample| sample.device).collect();
     numbers.memories = memories.into_iter().collect();
     for rank in ranks {
-        let number = |region| {
-            let next = regions.len() as u32;
-            *known.entry(region).or_insert_with_key(|region| {
-                regions.push((*region).clone());
-                next
-            })
-        };
-        let of_rank: Vec<u32> = rank.regions.iter().map(number).collect();
+        let of_rank: Vec<u32> = rank.regions.iter().map(|region| regions.number(region)).collect();
         let mut paths: Vec<u32> = Vec::with_capacity(rank.contexts.len());
         for (parent, region) in &rank.contexts {
             let parent = paths.get(*parent as usize).copied().unwrap_or(NONE);
@@ -145,7 +136,7 @@ fn unite(ranks: &[Rank]) -> (Numbers, Vec<Region>, Vec<(u32, u32)>) {
         numbers.regions.push(of_rank);
         numbers.contexts.push(paths);
     }
-    (numbers, regions, contexts.list)
+    (numbers, regions.list, contexts.list)
 }
 
 struct Stream<'a> {

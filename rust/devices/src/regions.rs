@@ -1,6 +1,6 @@
 //! The regions of a rank: distinct names with what they are.
 
-use rustc_hash::FxHashMap;
+use whywait_otf2::Numbered;
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
 /// What is defined of a region.
@@ -31,23 +31,7 @@ impl Region {
 }
 
 /// Regions by number, each once.
-#[derive(Debug, Default)]
-pub struct Regions {
-    /// All of them.
-    pub list: Vec<Region>,
-    known: FxHashMap<Region, u32>,
-}
-
-impl Regions {
-    /// The number of a region.
-    pub fn add(&mut self, region: Region) -> u32 {
-        let next = self.list.len() as u32;
-        *self.known.entry(region).or_insert_with_key(|region| {
-            self.list.push(region.clone());
-            next
-        })
-    }
-}
+pub type Regions = Numbered<Region>;
 
 /// Where a copy goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

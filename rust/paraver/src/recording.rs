@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 use whywait_otf2::{
-    Anchor, Definitions, Error, EventSink, EventStream, Events, Oddity, ReadSummary, Recording, count_events,
+    Anchor, Definitions, Error, EventSink, EventStream, Events, Numbered, Oddity, ReadSummary, Recording, count_events,
 };
 
 use crate::collectives::Operations;
@@ -133,21 +132,13 @@ fn is_own(region: &Region) -> bool {
 
 /// The regions of all threads, each once, in order of threads.
 fn unite(threads: &[Thread]) -> (Vec<Numbers>, Vec<Region>) {
-    let mut regions: Vec<Region> = Vec::new();
-    let mut known: FxHashMap<&Region, u32> = FxHashMap::default();
+    let mut regions: Numbered<Region> = Numbered::default();
     let numbers = threads.iter().map(|thread| {
-        let number = |region| {
-            let next = regions.len() as u32;
-            *known.entry(region).or_insert_with_key(|region| {
-                regions.push((*region).clone());
-                next
-            })
-        };
-        let of_thread = thread.regions.iter().map(number).collect();
+        let of_thread = thread.regions.iter().map(|region| regions.number(region)).collect();
         let is_own = thread.regions.iter().map(is_own).collect();
         Numbers { regions: of_thread, is_own }
     });
-    (numbers.collect(), regions)
+    (numbers.collect(), regions.list)
 }
 
 struct Stream<'a> {

@@ -1,6 +1,7 @@
 //! The regions of a thread: what types and values of events stand for.
 
 use rustc_hash::FxHashMap;
+use whywait_otf2::Numbered;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
 use crate::calls;
@@ -32,27 +33,23 @@ pub(crate) struct Region {
 #[derive(Debug)]
 pub(crate) struct Regions<'a> {
     labels: &'a Labels,
-    pub(crate) list: Vec<Region>,
-    by_region: FxHashMap<Region, u32>,
+    all: Numbered<Region>,
     by_value: FxHashMap<(u32, i64, i64), u32>,
 }
 
 impl<'a> Regions<'a> {
     pub(crate) fn new(labels: &'a Labels) -> Self {
-        Self { labels, list: Vec::new(), by_region: FxHashMap::default(), by_value: FxHashMap::default() }
+        Self { labels, all: Numbered::default(), by_value: FxHashMap::default() }
     }
 
-    fn add(&mut self, region: Region) -> u32 {
-        let next = self.list.len() as u32;
-        *self.by_region.entry(region).or_insert_with_key(|region| {
-            self.list.push(region.clone());
-            next
-        })
+    /// All of them.
+    pub(crate) fn into_list(self) -> Vec<Region> {
+        self.all.list
     }
 
     fn user(&mut self, name: &str) -> u32 {
         let (paradigm, role) = (Paradigm::USER, RegionRole::FUNCTION);
-        self.add(Region { name: name.to_owned(), paradigm, role, file: String::new(), line: 0 })
+        self.all.add(Region { name: name.to_owned(), paradigm, role, file: String::new(), line: 0 })
     }
 
     /// What surrounds all that a task does.
@@ -68,7 +65,7 @@ impl<'a> Regions<'a> {
         } else {
             (Paradigm::USER, RegionRole::FUNCTION)
         };
-        self.add(Region { name: format!("{class} (cut)"), paradigm, role, file: String::new(), line: 0 })
+        self.all.add(Region { name: format!("{class} (cut)"), paradigm, role, file: String::new(), line: 0 })
     }
 
     /// What a thread does by its state, outside of calls.
@@ -82,7 +79,7 @@ impl<'a> Regions<'a> {
             (_, None) => format!("state: {state}"),
         };
         let (paradigm, role) = (Paradigm::MEASUREMENT_SYSTEM, RegionRole::ARTIFICIAL);
-        self.add(Region { name, paradigm, role, file: String::new(), line: 0 })
+        self.all.add(Region { name, paradigm, role, file: String::new(), line: 0 })
     }
 
     /// A function that makes calls.
@@ -115,7 +112,7 @@ impl<'a> Regions<'a> {
                 _ => "",
             };
             let (paradigm, name) = (Paradigm::OPENMP, format!("{name}{what}"));
-            return self.add(Region { name, paradigm, role, file: String::new(), line: 0 });
+            return self.all.add(Region { name, paradigm, role, file: String::new(), line: 0 });
         }
         if matches!(kind, FUNCTION | OUTLINED) {
             let unnamed = || format!("type {kind}: value {value}");
@@ -130,7 +127,7 @@ impl<'a> Regions<'a> {
             let place_label = self.labels.of_value(CALLER_LINE, place);
             let (line, file) = place_label.map_or_else(|| (u32::try_from(place).unwrap_or(0), ""), split_location);
             let file = file.to_owned();
-            return self.add(Region { name, paradigm: Paradigm::MPI, role: calls::role(kind, value), file, line });
+            return self.all.add(Region { name, paradigm: Paradigm::MPI, role: calls::role(kind, value), file, line });
         }
         let class = self.labels.of_type(kind).map_or_else(|| format!("type {kind}"), str::to_owned);
         let value = label.map_or_else(|| value.to_string(), str::to_owned);

@@ -245,7 +245,7 @@ impl Thread {
         let Builder { mut regions, mut thread, .. } = builder.end();
         thread.part_region = regions.of(openmp::PART, 0, 0);
         thread.gaps = states::gaps(records.states, context.end, |state| regions.state(state));
-        thread.regions = regions.list;
+        thread.regions = regions.into_list();
         thread
     }
 
