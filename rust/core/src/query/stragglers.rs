@@ -9,7 +9,7 @@
 //! Of processes without any recorded launches, nobody knows why work begins later than all that delays it. In the runs of these,
 //! before and after, it does not, and each step is a run of its own: what lies between is not recorded.
 //!
-//! *Source*: specification.md#stragglers; Lin et al.: Understanding stragglers in large model training using what-if analysis,
+//! *Source*: specification.md#device-collectives; Lin et al.: Understanding stragglers in large model training using what-if analysis,
 //! arXiv 2505.05713, for the metrics.
 
 use std::collections::BTreeMap;
