@@ -75,6 +75,7 @@ def test_programs_that_connect_are_one_run(tmp_path):
         while [ ! -s server ]; do sleep 0.1; done
         {start} accept &
         first=$!
+        while [ ! -s port ]; do sleep 0.1; done
         {start} connect
         wait $first
         kill $server
@@ -92,7 +93,18 @@ def test_programs_that_connect_are_one_run(tmp_path):
 def test_programs_that_join_by_a_socket_are_one_run(tmp_path):
     path = program(WHEEL, tmp_path)
     start = f"{WHEEL.launcher} -n 1 {path}"
-    command = script(tmp_path, f"rm -f socket\n{start} wait &\nfirst=$!\n{start} join\nwait $first\n")
+    # Worlds are numbered as their processes come, so the second starts when the first is there.
+    command = script(
+        tmp_path,
+        f"""
+        rm -f socket
+        {start} wait &
+        first=$!
+        while [ ! -e socket ]; do sleep 0.1; done
+        {start} join
+        wait $first
+        """,
+    )
 
     def once():
         done = record(command, tmp_path, "--force")
