@@ -108,21 +108,20 @@ pub(crate) fn operation<T>(trace: &Trace, comm: CommId, groups: &[Group<T>; 2]) 
 
 /// The members that need others and those that these need, by the ways in which data flow, and the kind of each: that of
 /// an operation in which all members of one group send, and all of the other receive. `None` if the flow is unknown.
-pub(crate) fn ways(operation: u8, groups: [Group<()>; 2]) -> Option<Vec<(Kind, Vec<Member>)>> {
+pub(crate) fn ways<T: Copy>(operation: u8, groups: [Group<T>; 2]) -> Option<Vec<(Kind, Group<T>)>> {
     let kind = match Kind::of(operation) {
         Kind::Barrier => Kind::OtherGroup,
         Kind::AllToAll => Kind::AllToAll,
         kind @ (Kind::OneToAll | Kind::AllToOne) => {
-            let members = of_root(groups)?.into_iter().map(|(member, ())| member).collect();
-            return Some(vec![(kind, members)]);
+            return Some(vec![(kind, of_root(groups)?)]);
         }
         _ => return None,
     };
-    let way = |from: &Group<()>, to: &Group<()>| {
+    let way = |from: &Group<T>, to: &Group<T>| {
         let bytes = |of: u64| if kind == Kind::OtherGroup { 1 } else { of };
-        let with = |&(mut member, ()): &(Member, ()), (sent, received): (u64, u64)| {
+        let with = |&(mut member, with): &(Member, T), (sent, received): (u64, u64)| {
             (member.sent, member.received) = (sent, received);
-            member
+            (member, with)
         };
         let from = from.iter().map(|part| with(part, (bytes(part.0.sent), 0)));
         let to = to.iter().map(|part| with(part, (0, bytes(part.0.received))));
@@ -133,7 +132,7 @@ pub(crate) fn ways(operation: u8, groups: [Group<()>; 2]) -> Option<Vec<(Kind, V
 }
 
 /// The root and the other group, which records the root's rank; the root's own group records only that it is a member.
-pub(crate) fn of_root<T>(groups: [Group<T>; 2]) -> Option<Group<T>> {
+fn of_root<T>(groups: [Group<T>; 2]) -> Option<Group<T>> {
     let names =
         |group: &Group<T>, other: &Group<T>| group.iter().any(|(member, _)| (member.root as usize) < other.len());
     let [a, b] = groups;

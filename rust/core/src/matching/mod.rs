@@ -5,6 +5,7 @@ mod channels;
 pub mod collectives;
 pub mod epochs;
 pub mod fifo;
+pub(crate) mod flow;
 pub(crate) mod intercomms;
 pub mod launches;
 pub mod messages;

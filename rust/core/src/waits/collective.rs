@@ -11,7 +11,7 @@
 //! Leave for `MPI_Init` and `MPI_Finalize`. *Ties* go to the lowest rank. Every waiting time ends at the latest with the
 //! rank's own call; if this shortens it, the clocks disagree, which is counted.
 //!
-//! Where the records do not show who needs whom, it is inferred from calls that overlap, or that end when others begin.
+//! Who needs whom is decided by [`crate::matching::flow`].
 //!
 //! *Source*: specification.md#collective-operations; thesis, equation 2.2. The functions state the formulas.
 
@@ -22,7 +22,8 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{ALLTOALLV, ALLTOALLW, Kind, Member, Times, match_all, neighborhood, neighbors};
+use crate::matching::collectives::{Kind, Member, Times, match_all, neighborhood, neighbors};
+use crate::matching::flow::{Flow, Needs};
 use crate::matching::intercomms;
 use crate::matching::trees::{Part, inner_waits};
 use crate::parallel::iter::prelude::*;
@@ -64,7 +65,9 @@ pub fn detect<R: Default + Send>(
     let (mut found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
     let mut between = begin(0);
     of_groups(trace, &mut diagnostics, |kind, members| {
-        between.0.other_group(kind, members);
+        if let Some(flow) = Flow::recorded(kind, members) {
+            between.0.alone(kind, flow, members);
+        }
         also(&mut between.1, kind, members);
     })?;
     found.push(between);
@@ -134,6 +137,7 @@ fn of_groups(trace: &Trace, diagnostics: &mut Diagnostics, mut each: impl FnMut(
             continue;
         };
         for (kind, members) in ways {
+            let members: Vec<Member> = members.into_iter().map(|(member, ())| member).collect();
             each(kind, &members);
         }
     }
@@ -159,45 +163,40 @@ impl Found {
         if trace.definitions.locations[members[0].location].is_stream() {
             return self.on_devices(kind, members);
         }
-        match kind {
-            Kind::Init => self.everybody(members, None, Some(Metric::InitCompletion)),
-            Kind::Finalize => self.everybody(members, Some(Metric::FinalizeWait), None),
-            Kind::Barrier => self.everybody(members, Some(Metric::BarrierWait), Some(Metric::BarrierCompletion)),
-            Kind::AllToAll => self.all_to_all(members),
-            Kind::OneToAll => self.one_to_all(members),
-            Kind::AllToOne => {
-                self.tree(members);
-                self.all_to_one(members);
+        if kind == Kind::Init {
+            return self.everybody(members, None, Some(Metric::InitCompletion));
+        }
+        let times = members.iter().map(|member| (member.begin, member.end));
+        if let Some(flow) = Flow::inferred(kind, members, times) {
+            return self.at_once(kind, flow, members);
+        }
+        let Some(flow) = Flow::recorded(kind, members) else { return };
+        match (kind, flow.needs) {
+            (Kind::Finalize | Kind::Barrier, _) => self.at_once(kind, flow, members),
+            (Kind::AllToAll, _) => self.receivers(flow, members),
+            (_, Needs::All) => {
+                if kind == Kind::AllToOne {
+                    self.tree(members);
+                }
+                self.alone(kind, flow, members);
             }
-            Kind::OtherGroup => self.other_group(kind, members),
-            Kind::Scan => self.scan(members),
-            Kind::Neighborhood => self.neighborhood(members, neighborhood(trace, members)),
-            Kind::Io => self.io(members),
-            Kind::Undecided => self.undecided(members),
+            (_, Needs::Lower) => self.scan(flow, members),
+            (_, Needs::Near) => self.neighborhood(members, neighborhood(trace, members)),
         }
     }
 
     /// Kernels wait for the latest of those whose data they need (specification.md#device-collectives).
     fn on_devices(&mut self, kind: Kind, members: &[Member]) {
-        let of_root = |member: &&Member| root(members).is_some_and(|root| root.rank == member.rank);
-        let (metric, ties) = match (kind, members[0].operation) {
-            (Kind::Barrier, _) => (Metric::CclBarrierWait, true),
-            (Kind::AllToAll, _) | (_, ALLTOALLV | ALLTOALLW) => (Metric::CclWaitNxN, true),
-            (Kind::OneToAll, _) => (Metric::CclLateBroadcast, false),
-            (Kind::AllToOne, _) => (Metric::CclEarlyReduce, false),
-            _ => return,
+        let Some(flow) = Flow::of_kernels(kind, members[0].operation) else { return };
+        let (metric, ties) = match kind {
+            Kind::Barrier => (Metric::CclBarrierWait, true),
+            Kind::OneToAll => (Metric::CclLateBroadcast, false),
+            Kind::AllToOne => (Metric::CclEarlyReduce, false),
+            _ => (Metric::CclWaitNxN, true),
         };
-        let cause = match metric {
-            Metric::CclLateBroadcast => root(members),
-            _ => latest(members),
-        };
-        let Some(cause) = cause else { return };
+        let Some(cause) = latest(members.iter().filter(|member| flow.gives(*member))) else { return };
         for member in members {
-            let needs = match metric {
-                Metric::CclLateBroadcast => !of_root(&member),
-                Metric::CclEarlyReduce => of_root(&member),
-                _ => true,
-            };
+            let needs = flow.takes(member);
             if needs && cause.begin > member.end {
                 self.diagnostics.add(DiagnosticKind::ClockViolationCollective, member.location, member.end);
             }
@@ -278,21 +277,35 @@ impl Found {
         }
     }
 
-    /// Wait at N x N: like a barrier if all calls overlap; otherwise only members that receive from a later one, and
-    /// the latest sender, synchronize (specification.md#n-to-n).
-    fn all_to_all(&mut self, members: &[Member]) {
-        let taking_part = || members.iter().filter(|member| member.sent > 0 || member.received > 0);
-        let Some(last) = latest(taking_part()) else { return };
-        let (waiting, completion) = (Some(Metric::WaitNxN), Some(Metric::NxNCompletion));
-        if first_end(taking_part()) > last.begin {
-            let with = self.with(members, taking_part());
-            return self.synchronize(taking_part(), with, last, waiting, completion);
+    /// Wait at Barrier, at Finalize; at N x N, at Collective I/O, and those that are inferred, if all are in their calls at
+    /// the same time: whoever takes part waits for the latest (specification.md#n-to-n, #collective-io,
+    /// #inferred-synchronization).
+    fn at_once(&mut self, kind: Kind, flow: Flow, members: &[Member]) {
+        let (waiting, completion) = match (kind, members[0].operation) {
+            (Kind::Finalize, _) => (Metric::FinalizeWait, None),
+            (Kind::Barrier, _) => (Metric::BarrierWait, Some(Metric::BarrierCompletion)),
+            (Kind::AllToAll, _) => (Metric::WaitNxN, Some(Metric::NxNCompletion)),
+            (Kind::Io, _) => (Metric::IoWait, None),
+            (_, CREATE_HANDLE) => (Metric::CreationWait, None),
+            (_, FILE_HANDLE) => (Metric::FileWait, None),
+            _ => (Metric::AlltoallvWait, None),
+        };
+        let taking = || members.iter().filter(|member| flow.takes(*member));
+        if let Some(last) = latest(taking()) {
+            let with = self.with(members, taking());
+            self.synchronize(taking(), with, last, Some(waiting), completion);
         }
-        let Some(last) = latest(senders(members)) else { return };
+    }
+
+    /// Wait at N x N, if not all are in their calls at the same time: only members that receive from a later one, and
+    /// the latest sender, synchronize (specification.md#n-to-n).
+    fn receivers(&mut self, flow: Flow, members: &[Member]) {
+        let Some(last) = latest(members.iter().filter(|member| flow.gives(*member))) else { return };
         let synchronizing =
-            |member: &&Member| (member.received > 0 && member.begin < last.begin) || std::ptr::eq(*member, last);
-        let with = self.with(members, taking_part().filter(synchronizing));
-        self.synchronize(taking_part().filter(synchronizing), with, last, waiting, completion);
+            |member: &&Member| (flow.takes(*member) && member.begin < last.begin) || std::ptr::eq(*member, last);
+        let with = self.with(members, members.iter().filter(synchronizing));
+        let (waiting, completion) = (Some(Metric::WaitNxN), Some(Metric::NxNCompletion));
+        self.synchronize(members.iter().filter(synchronizing), with, last, waiting, completion);
     }
 
     /// Wait at Neighborhood: a member waits for the latest of its neighbors
@@ -309,36 +322,6 @@ impl Found {
         }
     }
 
-    /// Wait at Collective I/O: like a barrier if all calls overlap; otherwise nobody waited, since a collective read or
-    /// write need not synchronize (specification.md#collective-io).
-    fn io(&mut self, members: &[Member]) {
-        if let Some(last) = latest(members)
-            && first_end(members) > last.begin
-        {
-            self.synchronize(members.iter(), Participants::All, last, Some(Metric::IoWait), None);
-        }
-    }
-
-    /// Wait at Alltoallv, at Creation of Communicators, at Opening of Files: the records do not show who needs whom. If all members are in
-    /// their calls at the same time, and of an operation on data all send and receive, they probably wait for the latest
-    /// (specification.md#inferred-synchronization).
-    fn undecided(&mut self, members: &[Member]) {
-        let (kind, is_complete) = match members[0].operation {
-            ALLTOALLV | ALLTOALLW => {
-                (Metric::AlltoallvWait, members.iter().all(|member| member.sent > 0 && member.received > 0))
-            }
-            CREATE_HANDLE => (Metric::CreationWait, true),
-            FILE_HANDLE => (Metric::FileWait, true),
-            _ => return,
-        };
-        if is_complete
-            && let Some(last) = latest(members)
-            && first_end(members) > last.begin
-        {
-            self.synchronize(members.iter(), Participants::All, last, Some(kind), None);
-        }
-    }
-
     /// The members that synchronize: `All`, or a set if some do not.
     fn with<'a>(&mut self, members: &[Member], some: impl Iterator<Item = &'a Member> + Clone) -> Participants {
         if !self.keeps_syncs || some.clone().count() == members.len() {
@@ -348,23 +331,20 @@ impl Found {
         Participants::Set(self.sets.len() as u32 - 1)
     }
 
-    /// Late Broadcast: members that receive and begin before the root wait for it, unless the root sends nothing
-    /// (specification.md#1-to-n).
-    fn one_to_all(&mut self, members: &[Member]) {
-        let Some(root) = root(members).filter(|root| root.sent > 0) else { return };
-        let early = |member: &&Member| member.rank != root.rank && member.received > 0 && member.begin < root.begin;
-        let first = first_end(members.iter().filter(early)).max(root.begin);
-        for member in members.iter().filter(early) {
-            self.wait_alone(Metric::LateBroadcast, member, root, first);
-        }
-    }
-
-    /// Early Reduce: the root waits for the latest member that sends, unless it receives nothing
-    /// (specification.md#n-to-1).
-    fn all_to_one(&mut self, members: &[Member]) {
-        let Some(root) = root(members).filter(|root| root.received > 0) else { return };
-        if let Some(last) = latest(senders(members)).filter(|last| root.begin < last.begin) {
-            self.wait_alone(Metric::EarlyReduce, root, last, last.begin);
+    /// Late Broadcast, Early Reduce, and one way of an operation on an intercommunicator: members that take wait for the
+    /// latest that gives, each by itself (specification.md#1-to-n, #n-to-1, #intercommunicators).
+    fn alone(&mut self, kind: Kind, flow: Flow, members: &[Member]) {
+        let metric = match kind {
+            Kind::OneToAll => Metric::LateBroadcast,
+            Kind::AllToOne => Metric::EarlyReduce,
+            Kind::OtherGroup => Metric::BarrierWait,
+            _ => Metric::WaitNxN,
+        };
+        let Some(last) = latest(members.iter().filter(|member| flow.gives(*member))) else { return };
+        let early = || members.iter().filter(|member| flow.takes(*member) && member.begin < last.begin);
+        let met = if kind == Kind::OneToAll { first_end(early()).max(last.begin) } else { last.begin };
+        for member in early() {
+            self.wait_alone(metric, member, last, met);
         }
     }
 
@@ -385,30 +365,15 @@ impl Found {
         self.order = order;
     }
 
-    /// One way of an operation on an intercommunicator: members that receive wait for the latest that sends
-    /// (specification.md#intercommunicators).
-    fn other_group(&mut self, kind: Kind, members: &[Member]) {
-        let metric = match kind {
-            Kind::OneToAll => return self.one_to_all(members),
-            Kind::AllToOne => return self.all_to_one(members),
-            Kind::OtherGroup => Metric::BarrierWait,
-            _ => Metric::WaitNxN,
-        };
-        let Some(last) = latest(members.iter().filter(|member| member.sent > 0)) else { return };
-        for member in members.iter().filter(|member| member.received > 0 && member.begin < last.begin) {
-            self.wait_alone(metric, member, last, last.begin);
-        }
-    }
-
-    /// Early Scan: a member that receives waits for the latest sender of a lower rank
+    /// Early Scan: a member that takes waits for the latest giver of a lower rank
     /// (specification.md#prefix-operations).
-    fn scan(&mut self, members: &[Member]) {
+    fn scan(&mut self, flow: Flow, members: &[Member]) {
         let mut last: Option<&Member> = None;
         for member in members {
-            if let Some(last) = last.filter(|last| member.received > 0 && member.begin < last.begin) {
+            if let Some(last) = last.filter(|last| flow.takes(member) && member.begin < last.begin) {
                 self.wait_alone(Metric::EarlyScan, member, last, last.begin);
             }
-            if member.sent > 0 && last.is_none_or(|last| last.begin < member.begin) {
+            if flow.gives(member) && last.is_none_or(|last| last.begin < member.begin) {
                 last = Some(member);
             }
         }
@@ -427,14 +392,6 @@ fn collective_sync(kind: Metric, member: &Member, cause: &Member, with: Particip
         comm: member.comm().unwrap_or(CommId::NONE),
         with,
     }
-}
-
-fn senders(members: &[Member]) -> impl Iterator<Item = &Member> + Clone {
-    members.iter().filter(|member| member.sent > 0)
-}
-
-fn root(members: &[Member]) -> Option<&Member> {
-    members.iter().find(|member| member.rank == member.root)
 }
 
 /// The member that begins last, with the lowest rank on a tie.

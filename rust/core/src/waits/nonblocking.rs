@@ -29,6 +29,7 @@ use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
 use crate::matching::collectives::{Kind, neighbors};
+use crate::matching::flow::{Flow, Needs};
 use crate::matching::nonblocking::{Part, any, check, instances, parts};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
@@ -201,26 +202,19 @@ fn needs<'a>(
         Kind::Neighborhood => Metric::NeighborWait,
         _ => Metric::NonblockingWaitNxN,
     };
-    let root = members.iter().find(|part| part.rank == part.root);
-    let sending_root = root.filter(|root| root.sends);
-    // Of all that give what others need, the latest for these, and the latest of the others for it.
-    let gives = |part: &&Part| part.sends || operation == Kind::Barrier;
-    let last = latest(members.iter().filter(gives));
-    let last_for_it =
-        last.and_then(|last| latest(members.iter().filter(gives).filter(|other| other.rank != last.rank)));
-    let of_all = |part: &Part| last.filter(|last| last.rank != part.rank).or(last_for_it);
-    // The latest that sends of those of lower ranks.
+    let Some(flow) = Flow::recorded(operation, members) else { return };
+    // Of all that give, the latest for the others, and the latest of the others for it.
+    let giving = || members.iter().filter(|part| flow.gives(*part));
+    let last = latest(giving());
+    let last_for_it = last.and_then(|last| latest(giving().filter(|other| other.rank != last.rank)));
+    // The latest that gives of those of lower ranks.
     let mut before: Option<&Part> = None;
     for part in members {
-        let last = match operation {
-            Kind::Barrier => of_all(part),
-            Kind::Neighborhood => latest(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank))),
-            _ if !part.receives => None,
-            Kind::AllToAll => of_all(part),
-            Kind::OneToAll => sending_root.filter(|root| root.rank != part.rank),
-            Kind::AllToOne if part.rank == part.root => of_all(part),
-            Kind::Scan => before,
-            _ => None,
+        let last = match flow.needs {
+            _ if !flow.takes(part) => None,
+            Needs::All => last.filter(|last| last.rank != part.rank).or(last_for_it),
+            Needs::Lower => before,
+            Needs::Near => latest(topology.iter().flat_map(|topology| neighbors(topology, members, part.rank))),
         };
         if last.is_some_and(|last| last.begin > part.end) {
             // It cannot have completed before others started: the clocks disagree.
@@ -229,7 +223,7 @@ fn needs<'a>(
         let at = last.map_or(i64::MIN, |last| last.begin.min(part.end));
         let cause = last.map_or((LocationId::NONE, InstanceId::NONE), |last| (last.location, last.post));
         pass(part, Ready { row: part.row, kind, at, cause });
-        if part.sends && before.is_none_or(|last| last.begin < part.begin) {
+        if flow.gives(part) && before.is_none_or(|last| last.begin < part.begin) {
             before = Some(part);
         }
     }

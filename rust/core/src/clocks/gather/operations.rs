@@ -5,6 +5,7 @@ use crate::clocks::constraints::{Found, Member};
 use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
 use crate::matching::collectives::{self, Times};
+use crate::matching::flow::{Flow, Needs, Records};
 use crate::matching::nonblocking;
 use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
@@ -18,13 +19,8 @@ pub(super) fn blocking(trace: &Trace) -> Result<Vec<Found>> {
 /// Adds the constraints of a blocking operation.
 pub fn add_operation(found: &mut Found, kind: collectives::Kind, members: &[collectives::Member]) {
     let Some(name) = Kind::of(kind) else { return };
-    let parts = members.iter().map(|member| Data {
-        rank: member.rank,
-        root: member.root,
-        sends: member.sent > 0,
-        receives: member.received > 0,
-    });
-    add(found, name, kind, &parts, |number| (members[number].location, (members[number].begin, members[number].end)));
+    let Some(flow) = Flow::recorded(kind, members) else { return };
+    add(found, name, flow, members, |member| (member.location, (member.begin, member.end)));
 }
 
 /// The constraints of non-blocking operations, by owner of instances.
@@ -35,20 +31,14 @@ pub(super) fn nonblocking(trace: &Trace) -> Result<Vec<Found>> {
     let of_owner = |parts: Vec<nonblocking::Part>| {
         let mut found = Found::default();
         for members in nonblocking::instances(&parts).filter(|members| nonblocking::check(trace, members).is_ok()) {
-            let parts = members.iter().map(|part| Data {
-                rank: part.rank,
-                root: part.root,
-                sends: part.sends,
-                receives: part.receives,
-            });
-            let kind = collectives::Kind::of(members[0].operation);
-            if kind == collectives::Kind::Neighborhood {
-                neighbors(trace, members, &mut found);
-                continue;
+            match Flow::recorded(collectives::Kind::of(members[0].operation), members) {
+                Some(Flow { needs: Needs::Near, .. }) => neighbors(trace, members, &mut found),
+                Some(flow) => {
+                    let at = |part: &nonblocking::Part| (part.location, (part.begin, part.end));
+                    add(&mut found, Kind::Nonblocking, flow, members, at);
+                }
+                None => {}
             }
-            add(&mut found, Kind::Nonblocking, kind, &parts, |number| {
-                (members[number].location, (members[number].begin, members[number].end))
-            });
         }
         found
     };
@@ -65,41 +55,19 @@ fn neighbors(trace: &Trace, members: &[nonblocking::Part], found: &mut Found) {
     }
 }
 
-/// What a member does with data.
-struct Data {
-    rank: u32,
-    root: u32,
-    sends: bool,
-    receives: bool,
-}
-
-/// Adds an instance, if it bounds anything. `at` has location, begin, and end of each member.
-fn add(
+/// Adds an instance; `at` has location, begin, and end of a member.
+fn add<M: Records>(
     found: &mut Found,
     name: Kind,
-    kind: collectives::Kind,
-    members: &(impl Iterator<Item = Data> + Clone),
-    at: impl Fn(usize) -> (LocationId, (i64, i64)),
+    flow: Flow,
+    members: &[M],
+    at: impl Fn(&M) -> (LocationId, (i64, i64)),
 ) {
-    use collectives::Kind as Flow;
-    let root = || members.clone().find(|member| member.rank == member.root);
-    match kind {
-        Flow::OneToAll if root().is_none_or(|root| !root.sends) => return,
-        Flow::AllToOne if root().is_none_or(|root| !root.receives) => return,
-        Flow::Init | Flow::Io | Flow::Neighborhood | Flow::Undecided => return,
-        _ => {}
-    }
-    let member = |(number, data): (usize, Data)| {
-        let Data { rank, root, sends, receives } = data;
-        let is_root = rank == root;
-        let (is_source, is_target) = match kind {
-            Flow::AllToAll | Flow::OtherGroup | Flow::Scan => (sends, receives),
-            Flow::OneToAll => (is_root, !is_root && receives),
-            Flow::AllToOne => (!is_root && sends, is_root),
-            _ => (true, true),
-        };
-        let (location, times) = at(number);
-        Member { location, times, is_source, is_target }
+    let member = |member: &M| {
+        let (location, times) = at(member);
+        Member { location, times, is_source: flow.gives(member), is_target: flow.takes(member) }
     };
-    found.instance(name, kind == Flow::Scan, members.clone().enumerate().map(member));
+    if flow.needs != Needs::Near {
+        found.instance(name, flow.needs == Needs::Lower, members.iter().map(member));
+    }
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use bitcode::{Decode, Encode};
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{self, ALLTOALLV, ALLTOALLW, Kind, Member, Times, match_all};
+use crate::matching::collectives::{self, Kind, Member, Times, match_all};
+use crate::matching::flow::{Flow, Needs};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::trees::{Part, inner_waits};
 use crate::matching::unrecorded;
@@ -51,6 +52,11 @@ impl Operation {
         waiting.sort_unstable_by_key(|&(_, count)| count);
         late.sort_unstable_by_key(|&(_, count)| count);
         Self { members, waiting, late, arcs: Vec::new(), cost: MEASURED }
+    }
+
+    /// An operation with some arcs.
+    fn of_arcs(arcs: Vec<Raw>) -> Self {
+        Self { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED }
     }
 
     /// Adds its arcs.
@@ -171,8 +177,6 @@ fn without_record(
                 source: number(call),
                 enter: call.enter,
                 leave: call.leave,
-                sends: true,
-                receives: true,
             };
             let calls: Vec<Call> = members.iter().map(call).collect();
             if !overlapping(&calls) {
@@ -230,22 +234,13 @@ pub(in crate::whatif) struct Call {
     pub source: u32,
     pub enter: i64,
     pub leave: i64,
-    pub sends: bool,
-    pub receives: bool,
 }
 
 impl Call {
     /// A call of a blocking operation; the member has its times.
     pub(in crate::whatif) fn blocking(trace: &Trace, builder: &Builder, member: &Member) -> Self {
         let number = builder.instance(trace, (member.location, member.instance));
-        Self {
-            number,
-            source: number,
-            enter: member.begin,
-            leave: member.end,
-            sends: member.sent > 0,
-            receives: member.received > 0,
-        }
+        Self { number, source: number, enter: member.begin, leave: member.end }
     }
 
     /// The calls that start and complete a non-blocking operation in a shard.
@@ -255,8 +250,6 @@ impl Call {
             source: first + row.post.number(),
             enter: shard.enter(row.post),
             leave: shard.leave(row.complete),
-            sends: row.sent > 0,
-            receives: row.received > 0,
         }
     }
 }
@@ -284,8 +277,17 @@ pub(in crate::whatif) fn collect(
             if calls.iter().any(is_gone) {
                 found.gone.extend(calls.iter().filter(|call| !is_gone(call)).map(|call| call.number));
             }
-            let mut operation = of_kind(kind, members, &calls, || collectives::neighborhood(trace, members));
-            if let (Kind::AllToOne, Some(operation)) = (kind, &mut operation) {
+            let on_device = trace.definitions.locations[members[0].location].is_stream();
+            let flow = if on_device {
+                Flow::of_kernels(kind, members[0].operation)
+            } else {
+                let times = calls.iter().map(|call| (call.enter, call.leave));
+                Flow::inferred(kind, members, times).or_else(|| Flow::recorded(kind, members))
+            };
+            let topology = flow.filter(|flow| flow.needs == Needs::Near);
+            let topology = topology.and_then(|_| collectives::neighborhood(trace, members));
+            let mut operation = flow.and_then(|flow| of_flow(flow, members, &calls, topology));
+            if let (Kind::AllToOne, false, Some(operation)) = (kind, on_device, &mut operation) {
                 operation.arcs.extend(in_tree(members, &calls));
             }
             let is_known = operation.is_some() || !matches!(kind, Kind::Undecided | Kind::Neighborhood);
@@ -323,33 +325,16 @@ fn by_enter<'a>(calls: impl Iterator<Item = &'a Call>) -> Vec<(Node, i64)> {
 }
 
 /// Every call of `to` waits for all of `from`.
-pub(in crate::whatif) fn all(from: &[Call], to: &[Call]) -> Operation {
-    Operation::all_for(by_enter(from.iter()), to.iter())
-}
-
-/// The receivers in `to` wait for those of `from` that send.
-pub(in crate::whatif) fn all_to_all(from: &[Call], to: &[Call]) -> Operation {
-    let senders = by_enter(from.iter().filter(|call| call.sends));
-    Operation::all_for(senders, to.iter().filter(|call| call.receives))
-}
-
-/// Whether the members of an Alltoallv have waited for each other: the records do not tell who sends to whom, but all that
-/// send and receive are in the blocking operation at the same time (specification.md#inferred-synchronization).
-pub(in crate::whatif) fn have_met(calls: &[Call]) -> bool {
-    calls.iter().all(|call| call.source == call.number && call.sends && call.receives) && overlapping(calls)
-}
-
-/// All that take part in a blocking operation wait for each other if they are in it at the same time, as wait states have
-/// it (specification.md#n-to-n); otherwise the receivers wait for the senders.
-fn exchange(calls: &[Call]) -> Operation {
-    let part: Vec<Call> = calls.iter().filter(|call| call.sends || call.receives).copied().collect();
-    let blocks = calls.iter().all(|call| call.source == call.number);
-    if blocks && overlapping(&part) { all(&part, &part) } else { all_to_all(calls, calls) }
+pub(in crate::whatif) fn all<'a>(
+    from: impl Iterator<Item = &'a Call>,
+    to: impl Iterator<Item = &'a Call>,
+) -> Operation {
+    Operation::all_for(by_enter(from), to)
 }
 
 /// Adds a barrier, which costs a fixed time on a given network.
 pub(in crate::whatif) fn barrier(calls: &[Call], cost: Option<i64>, builder: &mut Builder) {
-    let Some(cost) = cost else { return all(calls, calls).add(builder) };
+    let Some(cost) = cost else { return all(calls.iter(), calls.iter()).add(builder) };
     // A simulated network has no clock errors.
     let members = by_enter(calls.iter());
     let waiting: Vec<(u32, u32)> = calls.iter().map(|call| (call.number, members.len() as u32)).collect();
@@ -357,27 +342,27 @@ pub(in crate::whatif) fn barrier(calls: &[Call], cost: Option<i64>, builder: &mu
     builder.raws.extend(calls.iter().map(|call| Raw::own(call.number, cost)));
 }
 
-fn root(members: &[Member]) -> Option<usize> {
-    members.iter().position(|member| member.rank == member.root)
-}
-
-/// The arcs of an operation by its flow of data, that of neighbors on a topology; `None` if that is unknown.
-pub(in crate::whatif) fn of_kind<'a>(
-    kind: Kind,
+/// The arcs of an operation by its flow, for neighbors on a topology; `None` if that is unknown.
+pub(in crate::whatif) fn of_flow(
+    flow: Flow,
     members: &[Member],
     calls: &[Call],
-    topology: impl FnOnce() -> Option<&'a Topology>,
+    topology: Option<&Topology>,
 ) -> Option<Operation> {
-    match (kind, members[0].operation) {
-        (Kind::Init, _) => None,
-        (Kind::Finalize | Kind::Barrier, _) => Some(all(calls, calls)),
-        (Kind::AllToAll | Kind::OtherGroup, _) => Some(exchange(calls)),
-        (_, ALLTOALLV | ALLTOALLW) => have_met(calls).then(|| all(calls, calls)),
-        (Kind::OneToAll, _) => one_to_all(members, calls),
-        (Kind::AllToOne, _) => all_to_one(members, calls),
-        (Kind::Scan, _) => Some(scan(calls)),
-        (Kind::Neighborhood, _) => Some(neighborhood(members, calls, topology()?)),
-        (Kind::Io | Kind::Undecided, _) => overlapping(calls).then(|| all(calls, calls)),
+    let calls_of = |is: fn(Flow, &Member) -> bool| {
+        members.iter().zip(calls).filter(move |(member, _)| is(flow, member)).map(|(_, call)| call)
+    };
+    let takes = || calls_of(Flow::takes);
+    match flow.needs {
+        Needs::All => {
+            let from = by_enter(calls_of(Flow::gives));
+            Some(match from[..] {
+                [(node, time)] => Operation::of_arcs(takes().map(|call| Raw::new(call.number, node, time)).collect()),
+                _ => Operation::all_for(from, takes()),
+            })
+        }
+        Needs::Lower => Some(scan(flow, members, calls)),
+        Needs::Near => topology.map(|topology| neighborhood(members, calls, topology)),
     }
 }
 
@@ -425,8 +410,9 @@ fn nonblocking(
             alone += members.len() as u64;
             continue;
         }
-        let operation =
-            of_kind(Kind::of(members[0].operation), &members, &calls, || collectives::neighborhood(trace, &members));
+        let flow = Flow::recorded(Kind::of(members[0].operation), &members);
+        let topology = trace.definitions.topologies.of(comm);
+        let operation = flow.and_then(|flow| of_flow(flow, &members, &calls, topology));
         let operation = match network {
             None => operation,
             Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
@@ -460,30 +446,14 @@ pub(in crate::whatif) fn refuse_parts<'a>(
     Ok(())
 }
 
-/// Receivers wait for the root.
-fn one_to_all(members: &[Member], calls: &[Call]) -> Option<Operation> {
-    let root = root(members)?;
-    let (node, time) = (enter(calls[root].source), calls[root].enter);
-    let others = calls.iter().enumerate().filter(|(i, call)| *i != root && call.receives && calls[root].sends);
-    let arcs = others.map(|(_, call)| Raw::new(call.number, node, time)).collect();
-    Some(Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED })
-}
-
-/// The root waits for all that send.
-fn all_to_one(members: &[Member], calls: &[Call]) -> Option<Operation> {
-    let root = root(members)?;
-    let senders = calls.iter().enumerate().filter(|(i, call)| *i != root && call.sends && calls[root].receives);
-    let members = by_enter(senders.map(|(_, call)| call));
-    Some(Operation::all_for(members, [&calls[root]].into_iter()))
-}
-
 /// Members that wait for others of the tree that a blocking N-to-1 operation is made of.
 fn in_tree(members: &[Member], calls: &[Call]) -> Vec<Raw> {
     let mut arcs = Vec::new();
-    let Some(root) = root(members).filter(|&root| calls[root].receives) else { return arcs };
+    let is_root = |member: &Member| member.rank == member.root && member.received > 0;
+    let Some(root) = members.iter().position(is_root) else { return arcs };
     let part = |i: usize| {
         let call: &Call = &calls[i];
-        Part { begin: call.enter, end: call.leave, has_data: call.sends }
+        Part { begin: call.enter, end: call.leave, has_data: members[i].sent > 0 }
     };
     inner_waits((root, calls.len()), part, &mut Vec::new(), |i, cause| {
         arcs.push(Raw::new(calls[i].number, enter(calls[cause].source), calls[cause].enter));
@@ -498,22 +468,22 @@ fn neighborhood(members: &[Member], calls: &[Call], topology: &Topology) -> Oper
         let neighbors = collectives::neighbors(topology, calls, member.rank);
         arcs.extend(neighbors.map(|other| Raw::new(call.number, enter(other.source), other.enter)));
     }
-    Operation { members: Vec::new(), waiting: Vec::new(), late: Vec::new(), arcs, cost: MEASURED }
+    Operation::of_arcs(arcs)
 }
 
-/// Each member that receives waits for those of lower ranks that send; members are ordered by rank.
-fn scan(calls: &[Call]) -> Operation {
+/// Each member that takes waits for those of lower ranks that give; members are ordered by rank.
+fn scan(flow: Flow, of: &[Member], calls: &[Call]) -> Operation {
     let mut members = Vec::new();
     let (mut waiting, mut arcs) = (Vec::new(), Vec::new());
     let mut latest = i64::MIN;
-    for call in calls {
-        if call.receives && latest > call.leave && arcs.len() < MANY {
+    for (member, call) in of.iter().zip(calls) {
+        if flow.takes(member) && latest > call.leave && arcs.len() < MANY {
             // Due to clock errors, some arrived too late; each gets its own arc.
             arcs.extend(members.iter().map(|&(node, time)| Raw::new(call.number, node, time)));
-        } else if call.receives && !members.is_empty() {
+        } else if flow.takes(member) && !members.is_empty() {
             waiting.push((call.number, members.len() as u32));
         }
-        if call.sends {
+        if flow.gives(member) {
             members.push((enter(call.source), call.enter));
             latest = latest.max(call.enter);
         }

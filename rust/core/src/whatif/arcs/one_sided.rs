@@ -8,7 +8,7 @@
 use bitcode::{Decode, Encode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::collectives::{Call, all_to_all, barrier};
+use super::collectives::{Call, all, barrier};
 use super::waited::own_waits;
 use crate::Result;
 use crate::analysis::Analysis;
@@ -181,13 +181,13 @@ fn collectives(
                 let source = first_of + part.begin.number();
                 let (enter, leave) = (shard.enter(part.begin), shard.leave(part.instance));
                 let is_root = part.process == part.root;
-                let (sends, receives) = match Direction::of(part.library, part.operation, part.root) {
+                let (gives, takes) = match Direction::of(part.library, part.operation, part.root) {
                     Direction::Everybody => (true, true),
                     Direction::FromRoot => (is_root, !is_root),
                     Direction::ToRoot => (true, is_root || instance.overlap),
                 };
-                let call = Call { number, source, enter, leave, sends, receives };
-                outbox.push(owner, (instance.key, call, part.process));
+                let call = Call { number, source, enter, leave };
+                outbox.push(owner, (instance.key, call, (gives, takes), part.process));
             } else if part.is_fence() {
                 loose.insert((part.process, part.window, part.sequence), number);
             }
@@ -196,17 +196,19 @@ fn collectives(
     }
     for inbox in trace.exchange.alltoallv(outgoing)? {
         let mut parts = inbox.into_vec();
-        parts.sort_unstable_by_key(|&(key, call, _)| (key, call.number));
+        parts.sort_unstable_by_key(|&(key, call, ..)| (key, call.number));
         for of in parts.chunk_by(|a, b| a.0 == b.0) {
-            let calls: Vec<Call> = of.iter().map(|&(_, call, _)| call).collect();
             let cost = network.map(|(network, nodes)| {
                 let processes = of.iter().map(|&(.., process)| nodes.get(process.index()));
                 network.barrier(of.len(), all_equal(processes))
             });
-            if calls.iter().all(|call| call.sends && call.receives) {
+            if of.iter().all(|&(_, _, (gives, takes), _)| gives && takes) {
+                let calls: Vec<Call> = of.iter().map(|&(_, call, ..)| call).collect();
                 barrier(&calls, cost, builder);
             } else {
-                all_to_all(&calls, &calls).add(builder);
+                let giving = of.iter().filter(|(_, _, (gives, _), _)| *gives).map(|(_, call, ..)| call);
+                let taking = of.iter().filter(|(_, _, (_, takes), _)| *takes).map(|(_, call, ..)| call);
+                all(giving, taking).add(builder);
             }
         }
     }
