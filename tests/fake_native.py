@@ -319,13 +319,14 @@ def result(analysis, *, definitions=None, stored=STORED):
     """Dress an analysis up as what `whywait.analyze` returns."""
     from whywait import Result, Run
     from whywait.analysis.native import NativeDataset
+    from whywait.model.options import Options
 
     class Trace(Run):
         def __init__(self):
             self._opened = FakeRun(analysis.locations(), definitions)
 
     run = Trace()
-    return Result(NativeDataset(analysis, run, stored, {}), run)
+    return Result(NativeDataset(analysis, run, stored, Options()), run)
 
 
 MAIN = ("main", "COMPILER", "FUNCTION")

@@ -106,7 +106,7 @@ def test_what_cannot_be_among_the_first_is_not_simulated(example, monkeypatch):
         return of(self, candidates)
 
     monkeypatch.setattr(Lengths, "all_of", counted)
-    monkeypatch.setattr(advise, "_BATCH_SIZE", 1)
+    monkeypatch.setattr(advise, "BATCH", 1)
     every = whywait.advise(example, top=30, rounds=0)
     number = len(tried)
     tried.clear()

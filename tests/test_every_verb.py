@@ -9,11 +9,11 @@ import pytest
 import whywait
 from whywait import cli
 from whywait.analysis import findings as findings_module
-from whywait.analysis import prices as prices_module
 from whywait.analysis.findings import rules
 from whywait.analysis.focus import focused
 from whywait.analysis.prices import priced_findings
 from whywait.analysis.ranking import Choice, Kinds, choose
+from whywait.analysis.trials import Trials
 from whywait.model.metrics import metric_tree
 
 from tests.results import SHARED, UNRECORDED
@@ -142,7 +142,6 @@ def test_a_rule_that_fails_leaves_the_others(monkeypatch, tmp_path, capsys):
     for name in ("detect", "changes", "remark"):
         broken = {**rules(), "imbalance": dataclasses.replace(rules()["imbalance"], **{name: fail})}
         monkeypatch.setattr(findings_module, "rules", lambda broken=broken: broken)
-        monkeypatch.setattr(prices_module, "rules", lambda broken=broken: broken)
         assert cli.main(["analyze", str(DATA / "stencil"), "-o", str(tmp_path / name)]) == 0
         out, err = capsys.readouterr()
         what = "a price" if name == "changes" else "a finding"
@@ -158,15 +157,14 @@ def test_a_rule_that_fails_leaves_the_others(monkeypatch, tmp_path, capsys):
 
 
 def test_a_simulation_that_fails_leaves_the_others(monkeypatch, capsys, tmp_path):
-    saves = prices_module._Simulated._saves
+    of = Trials.of
 
     def broken(self, batch):
-        batch = list(batch)
         if any(change.option.startswith("--balance 'relax") for change in batch):
             raise ZeroDivisionError("in a simulation")
-        return saves(self, batch)
+        return of(self, batch)
 
-    monkeypatch.setattr(prices_module._Simulated, "_saves", broken)
+    monkeypatch.setattr(Trials, "of", broken)
     assert cli.main(["analyze", str(DATA / "stencil"), "-o", str(tmp_path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "a price could not be made: --balance 'relax/work' (ZeroDivisionError: in a simulation)" in out

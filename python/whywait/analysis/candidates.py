@@ -7,24 +7,19 @@ imbalance, propose a change. What each change gains, only a simulation says.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from whywait.analysis.causes import costliest, critical, delay_costs
-from whywait.analysis.changes import Changes
-from whywait.analysis.focus import profile_with, whole_of
+from whywait.analysis.changes import Change, Changes
+from whywait.analysis.findings import findings, proposals
+from whywait.analysis.findings.finding import Run
+from whywait.analysis.focus import FocusedData, profile_with, whole_of
 from whywait.analysis.functions import by_location, divided, is_of_samples, longest_functions
-from whywait.hypotheses.kinds import (
-    AsynchronousProgress,
-    Cut,
-    CutMessages,
-    EagerLimit,
-    Overlap,
-    Scale,
-)
+from whywait.hypotheses.kinds import Scale
 from whywait.model.profile import sum_at
 from whywait.model.regions import COMMUNICATION
 from whywait.model.schema import patterns
@@ -34,12 +29,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.analysis.changes import Change
-    from whywait.hypotheses.kinds import Hypothesis, Network
+    from whywait.hypotheses.kinds import Network
     from whywait.model.result import ResultData
-
-#: The kinds of changes, by name.
-KINDS = ("balance", "scale", "cut", "cut-messages", "overlap", "eager-limit", "progress", "network")
 
 _PLACES = 50
 _LONGEST = 5
@@ -49,10 +40,6 @@ _WAITING = 0.005
 
 # Devices take turns from this share of their time on.
 _TURNS = 0.1
-# How much faster kernels and copies become.
-_KERNEL_CHANGES = ((0.75, "a quarter faster"), (0.5, "twice as fast"), (0.0, "in no time"))
-_COPY_CHANGES = ((0.5, "with twice the bandwidth"), (0.0, "beside kernels"))
-
 # The number of call paths to propose of owners of locks, of calls that acquire locks, and of tasks; and constructs
 # whose work is what they protect.
 _OWNERS = 3
@@ -67,53 +54,7 @@ _OVERLAPPED = ("mpi_wait", "mpi_waitall", "mpi_recv", "mpi_send", "mpi_ssend", "
 _EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn", "pgas_wait_nxn")
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A candidate change.
-
-    Attributes
-    ----------
-    hypothesis
-        The change.
-    what
-        A description of the change.
-    kind
-        One of `KINDS`.
-    option
-        The option of ``whywait whatif`` that repeats it.
-    bound
-        Upper bound of the saving, seconds; infinite if unknown.
-    locations
-        Number of locations that change.
-    base
-        The change of the run to compare with; None for the measured run.
-    is_bound
-        Whether nobody can make this change, so that it only bounds what others save.
-    window
-        The part of the run to which it is restricted, seconds since the start of the trace; None for all.
-    """
-
-    hypothesis: Hypothesis
-    what: str
-    kind: str
-    option: str
-    bound: float
-    locations: int
-    base: Hypothesis | None = None
-    is_bound: bool = False
-    window: tuple[float, float] | None = None
-
-    @property
-    def subject(self) -> tuple[str, ...]:
-        """What it changes: a plan changes nothing twice, only by another amount."""
-        if isinstance(self.hypothesis, Scale):
-            return "scale", str(self.hypothesis.selected)
-        return ("eager-limit",) if isinstance(self.hypothesis, EagerLimit) else (self.option,)
-
-
-def candidates(
-    result: ResultData, only: Collection[str] | None = None, network: Network | None = None
-) -> list[Candidate]:
+def candidates(result: ResultData, only: Collection[str] | None = None, network: Network | None = None) -> list[Change]:
     """Return candidate changes of a run, without duplicates.
 
     Parameters
@@ -126,7 +67,7 @@ def candidates(
         The network that fits the run, as a base for others; None if unknown.
     """
     result.need_causes()
-    found: dict[str, Candidate] = {}
+    found: dict[str, Change] = {}
     for candidate in _Proposer(result, network).propose():
         if only is None or candidate.kind in only:
             found.setdefault(candidate.option, candidate)
@@ -144,7 +85,7 @@ class _Proposer:
         # Changes concern the whole run, whatever suggests them.
         self._on_path = {place["callpath_id"]: place["time"] for place in critical(whole, len(whole.tree))["callpaths"]}
 
-    def propose(self) -> Iterator[Candidate]:
+    def propose(self) -> Iterator[Change]:
         yield from self._from_delay_costs()
         yield from self._from_critical_path()
         yield from self._from_functions()
@@ -153,8 +94,19 @@ class _Proposer:
         yield from self._from_messages()
         yield from self._from_overlap()
         yield from self._from_libraries()
+        yield from self._from_findings()
 
-    def _from_delay_costs(self) -> Iterator[Candidate]:
+    def _from_findings(self) -> Iterator[Change]:
+        """Yield what findings propose: their prices and the advice are of the same changes."""
+        whole = whole_of(self._result)
+        focus = self._result.focus.callpath if isinstance(self._result, FocusedData) else None
+        run = Run(whole)
+        run.changes.fitted = self._changes.fitted
+        for _, change in proposals(run, findings(whole, focus=focus).notable):
+            if isinstance(change, Change) and change.kind is not None:
+                yield change
+
+    def _from_delay_costs(self) -> Iterator[Change]:
         """Yield changes of the costliest delays: balance them; if few locations cause them, adjust these only."""
         for place in self._delays[:_PLACES]:
             number = place["callpath_id"]
@@ -163,18 +115,12 @@ class _Proposer:
             yield from self._balance(number)
             yield from self._like_others(number, self._costs_of(number))
 
-    def _candidate(self, change: Change, kind: str, bound: float) -> Candidate:
-        return Candidate(
-            change.hypothesis, change.what, kind, change.option, bound, change.locations,
-            base=change.base, is_bound=change.is_bound, window=change.window,
-        )  # fmt: skip
-
-    def _like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Candidate]:
+    def _like_others(self, number: int, costs: npt.NDArray[np.float64]) -> Iterator[Change]:
         if (change := self._changes.like_others(number, costs)) is not None:
             factor = change.hypothesis.factor if isinstance(change.hypothesis, Scale) else 0.0
-            yield self._candidate(change, "scale", (1 - factor) * self._on_path.get(number, 0.0))
+            yield replace(change, bound=(1 - factor) * self._on_path.get(number, 0.0))
 
-    def _from_critical_path(self) -> Iterator[Candidate]:
+    def _from_critical_path(self) -> Iterator[Change]:
         """Yield changes of call paths on the critical path: balance them, make them faster."""
         for place in self._path["callpaths"]:
             if place["imbalance"] >= _SHARE * self._path["length"] and self._computes(place["callpath_id"]):
@@ -182,15 +128,14 @@ class _Proposer:
         longest = [place for place in self._path["callpaths"] if self._computes(place["callpath_id"])]
         for place in longest[:_LONGEST]:
             for factor in (0.75, 0.5, 0.0):
-                change = self._changes.faster(place["callpath_id"], factor)
-                yield self._candidate(change, "scale", (1 - factor) * self._on_path[place["callpath_id"]])
+                yield self._faster(place["callpath_id"], factor)
         yield from self._from_ownership(self._owners("interval_lock"), "holds locks")
         for number in self._lock_calls():
-            yield self._candidate(self._changes.unlocked(number), "cut", math.inf)
+            yield self._changes.unlocked(number)
         of_tasks = self._owners("interval_task")
         for number in of_tasks:
             if (balance := self._changes.balance(number, among="process")) is not None:
-                yield self._candidate(balance, "balance", self._on_path.get(number, math.inf))
+                yield replace(balance, bound=self._on_path.get(number, math.inf))
         yield from self._from_ownership(of_tasks, "in tasks that threads wait for")
 
     @cached_property
@@ -198,14 +143,14 @@ class _Proposer:
         """All call paths whose delays cost waiting, the costliest first."""
         return costliest(self._result, len(self._tree), paid_for="waiting")
 
-    def _from_functions(self) -> Iterator[Candidate]:
+    def _from_functions(self) -> Iterator[Change]:
         """Yield faster functions that only samples have seen: on the critical path, and where they make ranks late."""
         for one in longest_functions(self._result, _LONGEST):
             if (number := one.callpath) is not None:
                 locations = int(np.count_nonzero(by_location(self._result, number)))
                 for factor in (0.75, 0.5, 0.0):
                     change = self._changes.faster(number, factor, below=bool(one.calls))
-                    yield replace(self._candidate(change, "scale", (1 - factor) * one.value), locations=locations)
+                    yield replace(change, bound=(1 - factor) * one.value, locations=locations)
         for place in self._delays[:_PLACES]:
             recorded = place["callpath_id"]
             division = divided(self._result, [recorded]) if place["costs"] >= _SHARE * self._time else None
@@ -214,7 +159,7 @@ class _Proposer:
                     time, costs = by_location(self._result, number), self._costs_of(recorded)
                     like = self._changes.function_like_others(number, time, costs, below=bool(one.calls))
                     if like is not None:
-                        yield self._candidate(like, "scale", self._on_path.get(recorded, 0.0))
+                        yield replace(like, bound=self._on_path.get(recorded, 0.0))
 
     def _costs_of(self, number: int) -> npt.NDArray[np.float64]:
         """Return what a call path costs, by location."""
@@ -249,17 +194,13 @@ class _Proposer:
         longest = np.argsort(-waiting, kind="stable")[:_OWNERS]
         return [int(self._tree.preorder[at]) for at in longest if waiting[at] >= _WAITING * self._time]
 
-    def _from_ownership(self, owners: list[int], what: str) -> Iterator[Candidate]:
+    def _from_ownership(self, owners: list[int], what: str) -> Iterator[Change]:
         """Yield making work faster that others wait for the end of."""
         for number in owners:
-            selection = self._changes.selection(number)
-            yield Candidate(
-                Scale(selection, 0.5), f"{self._changes.name(number)} ({what}) twice as fast", "scale",
-                f"--scale '{selection}=0.5'", self._on_path.get(number, 0.0) / 2,
-                self._changes.location_count(number),
-            )  # fmt: skip
+            faster = self._faster(number, 0.5)
+            yield replace(faster, what=f"{self._changes.name(number)} ({what}) twice as fast")
 
-    def _from_devices(self) -> Iterator[Candidate]:
+    def _from_devices(self) -> Iterator[Change]:
         """Yield faster kernels and copies, and hosts that do not wait for one device before they use another."""
         streams = self._result.places.is_stream
         if not streams.any():
@@ -267,86 +208,60 @@ class _Proposer:
         on_path = [place for place in self._path["callpaths"] if self._runs_on_device(place["callpath_id"])]
         for place in on_path[:_LONGEST]:
             number = place["callpath_id"]
-            selection, name = self._changes.selection(number), self._changes.name(number)
-            is_copy = self._tree.kinds[self._tree.region_rows[number]].role == "data transfer"
-            for factor, what in _COPY_CHANGES if is_copy else _KERNEL_CHANGES:
-                yield Candidate(
-                    Scale(selection, factor), f"{name} {what}", "scale", f"--scale '{selection}={factor:g}'",
-                    (1 - factor) * self._on_path[number], self._changes.location_count(number), is_bound=factor == 0.0,
-                )  # fmt: skip
+            if self._tree.kinds[self._tree.region_rows[number]].role == "data transfer":
+                for factor in (0.5, 0.0):
+                    bound = (1 - factor) * self._on_path[number]
+                    yield replace(self._changes.copied_faster(number, factor), bound=bound)
+            else:
+                for factor in (0.75, 0.5, 0.0):
+                    yield self._faster(number, factor)
         lines = self._result.tables.device_account.to_pylist()
         turns = [line for line in lines if line["row"] == "starved.other_device" and line["callpath"] is not None]
         if sum(line["time"] for line in turns) < _TURNS * sum(line["time"] for line in lines):
             return
         for number in sorted({line["callpath"] for line in turns}):
-            selection = self._changes.selection(number)
-            yield Candidate(
-                Cut(selection), f"devices at once: not to wait in {self._changes.name(number)}", "cut",
-                f"--cut '{selection}'", math.inf, self._changes.location_count(number), is_bound=True,
-            )  # fmt: skip
+            yield self._changes.not_waited_for(number)
 
     def _runs_on_device(self, number: int) -> bool:
         """Return whether a call path is a kernel or a copy of a device."""
         return bool(self._changes.by_location("visits", number)[self._result.places.is_stream].any())
 
-    def _from_operations(self) -> Iterator[Candidate]:
+    def _from_operations(self) -> Iterator[Change]:
         """Yield the removal of operations with much waiting, which may be unnecessary."""
         for metric in (*_BARRIERS, *_EXCHANGES):
             if metric not in self._profile.metrics:
                 continue
             waiting = self._profile.by_position(metric)
             for position in np.flatnonzero(waiting >= _WAITING * self._time).tolist():
-                number = int(self._tree.preorder[position])
-                selection = self._changes.selection(number)
-                yield Candidate(
-                    Cut(selection), f"remove {self._changes.name(number)}, if it is not needed", "cut",
-                    f"--cut '{selection}'", math.inf, self._changes.location_count(number),
-                )  # fmt: skip
+                yield self._changes.cut(int(self._tree.preorder[position]))
 
-    def _from_messages(self) -> Iterator[Candidate]:
-        everywhere = len(self._result.places)
+    def _from_messages(self) -> Iterator[Change]:
         counts = profile_with(self._result, "syncs_send")
         empty, full = (counts.total(name) for name in ("syncs_send", "comms_send"))
         if empty and empty >= _SHARE * (empty + full):
-            yield Candidate(
-                CutMessages("size==0"), "remove empty messages", "cut-messages",
-                "--cut-messages 'size==0'", math.inf, everywhere,
-            )  # fmt: skip
+            yield self._changes.without_empty_messages()
         if self._waiting("latereceiver") >= _WAITING * self._time and (size := self._largest_message()):
-            yield Candidate(
-                EagerLimit(size), f"send messages up to {size:,} bytes eagerly",
-                "eager-limit", f"--eager-limit {size}", math.inf, everywhere,
-            )  # fmt: skip
+            yield self._changes.eager(size)
 
-    def _from_overlap(self) -> Iterator[Candidate]:
+    def _from_overlap(self) -> Iterator[Change]:
         """Yield calls that wait for messages and could do so after the computation that follows them."""
         waiting = sum(self._profile.by_position(metric) for metric in _MESSAGE_WAITS if metric in self._profile.metrics)
         for position in np.flatnonzero(waiting >= _WAITING * self._time).tolist():
             number = int(self._tree.preorder[position])
             region = self._tree.kinds[self._tree.region_rows[number]]
-            if region.name.lower().rstrip("_") not in _OVERLAPPED:
-                continue
-            selection = self._changes.selection(number)
-            yield Candidate(
-                Overlap(selection), f"{self._changes.name(number)} behind the computation that follows, if that needs "
-                "none of its messages", "overlap", f"--overlap '{selection}'", math.inf,
-                self._changes.location_count(number),
-            )  # fmt: skip
+            if region.name.lower().rstrip("_") in _OVERLAPPED:
+                yield self._changes.overlapped(number)
 
-    def _from_libraries(self) -> Iterator[Candidate]:
-        everywhere = len(self._result.places)
+    def _from_libraries(self) -> Iterator[Change]:
         if self._waiting("rma_progress") >= _WAITING * self._time:
-            yield Candidate(
-                AsynchronousProgress(), "asynchronous progress at targets", "progress",
-                "--progress asynchronous", math.inf, everywhere,
-            )  # fmt: skip
+            yield self._changes.asynchronous()
         if self._tree.paradigms & COMMUNICATION:
-            yield self._candidate(self._changes.ideal_network(), "network", math.inf)
+            yield self._changes.ideal_network()
         on_path = self._path["callpaths"]
         computation = sum(place["time"] for place in on_path if self._computes(place["callpath_id"]))
         for change in (self._changes.half_latency(), self._changes.twice_bandwidth()):
             if change is not None:
-                yield self._candidate(change, "network", self._path["length"] - computation)
+                yield replace(change, bound=self._path["length"] - computation)
 
     def _waiting(self, cost_class: str) -> float:
         """Return the waiting whose costs belong to a class."""
@@ -362,9 +277,13 @@ class _Proposer:
             return 0
         return math.ceil(float((volume.value[of_volume] / count.value[of_count]).max()))
 
-    def _balance(self, number: int) -> Iterator[Candidate]:
+    def _balance(self, number: int) -> Iterator[Change]:
         if (change := self._changes.balance(number)) is not None:
-            yield self._candidate(change, "balance", self._on_path.get(number, math.inf))
+            yield replace(change, bound=self._on_path.get(number, math.inf))
+
+    def _faster(self, number: int, factor: float) -> Change:
+        """Return a faster call path, which saves no more than its part of the critical path."""
+        return replace(self._changes.faster(number, factor), bound=(1 - factor) * self._on_path.get(number, 0.0))
 
     def _owns(self, number: int) -> bool:
         """Return whether the work of a construct is what it protects."""

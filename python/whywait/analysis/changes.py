@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,8 +14,11 @@ from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,
     Cut,
+    CutMessages,
     EagerLimit,
     IdealNetwork,
+    Network,
+    Overlap,
     Scale,
     Selection,
     Set,
@@ -29,8 +33,23 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.hypotheses.kinds import Hypothesis, Network
+    from whywait.hypotheses.kinds import Hypothesis
     from whywait.model.result import ResultData
+
+#: The kinds of changes, by name.
+KINDS = ("balance", "scale", "cut", "cut-messages", "overlap", "eager-limit", "progress", "network")
+_KINDS = {
+    Balance: "balance",
+    Scale: "scale",
+    Set: "scale",
+    Cut: "cut",
+    CutMessages: "cut-messages",
+    Overlap: "overlap",
+    EagerLimit: "eager-limit",
+    AsynchronousProgress: "progress",
+    Network: "network",
+    IdealNetwork: "network",
+}
 
 # Longer lists of ranks are counted.
 _READABLE = 40
@@ -66,6 +85,8 @@ class Change:
         The network of the run to compare with; None for the measured run.
     further
         What else belongs to the change.
+    bound
+        Upper bound of the saving, seconds; infinite if unknown.
     """
 
     hypothesis: Hypothesis
@@ -78,6 +99,19 @@ class Change:
     locations: int = 0
     base: Network | None = None
     further: tuple[Hypothesis, ...] = ()
+    bound: float = math.inf
+
+    @property
+    def kind(self) -> str | None:
+        """One of `KINDS`; None if it is none that a program or its network could make."""
+        return _KINDS.get(type(self.hypothesis))
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What it changes: a plan changes nothing twice, only by another amount."""
+        if isinstance(self.hypothesis, (Scale, Set)):
+            return "scale", str(self.hypothesis.selected)
+        return ("eager-limit",) if isinstance(self.hypothesis, EagerLimit) else (self.option,)
 
     @property
     def hypotheses(self) -> list[Hypothesis]:
@@ -191,7 +225,12 @@ class Changes:
     def eager(self, size: int) -> Change:
         """Return a change of the eager limit."""
         return Change(
-            EagerLimit(size), f"messages up to {size:,} bytes eager", "eager", "Sent eagerly", f"--eager-limit {size}"
+            EagerLimit(size),
+            f"messages up to {size:,} bytes eager",
+            "eager",
+            "Sent eagerly",
+            f"--eager-limit {size}",
+            locations=len(self._result.places),
         )
 
     def asynchronous(self) -> Change:
@@ -202,6 +241,7 @@ class Changes:
             "progress",
             "With asynchronous progress",
             "--progress asynchronous",
+            locations=len(self._result.places),
         )
 
     def cut(self, number: int) -> Change:
@@ -213,18 +253,49 @@ class Changes:
             "cut",
             f"Without {self.name(number)}",
             f"--cut '{selection}'",
+            locations=self.location_count(number),
         )
 
     def unlocked(self, number: int) -> Change:
         """Return the bound of what a lock costs that a call path acquires: the call vanishes, with what it protects."""
+        return replace(
+            self.cut(number),
+            what=f"no lock in {self.name(number)}",
+            label="no lock",
+            then=f"Without the lock in {self.name(number)}",
+            is_bound=True,
+        )
+
+    def not_waited_for(self, number: int) -> Change:
+        """Return the bound of what a call costs in which a host waits for one device before it uses another."""
+        return replace(
+            self.cut(number),
+            what=f"devices at once: not to wait in {self.name(number)}",
+            label="devices at once",
+            then="With devices at once",
+            is_bound=True,
+        )
+
+    def without_empty_messages(self) -> Change:
+        """Return the change that messages without data vanish."""
+        return Change(
+            CutMessages("size==0"),
+            "without empty messages",
+            "no empty messages",
+            "Without empty messages",
+            "--cut-messages 'size==0'",
+            locations=len(self._result.places),
+        )
+
+    def overlapped(self, number: int) -> Change:
+        """Return the change that messages are completed only after the computation that follows."""
         selection = self.selection(number)
         return Change(
-            Cut(selection),
-            f"no lock in {self.name(number)}",
-            "no lock",
-            f"Without the lock in {self.name(number)}",
-            f"--cut '{selection}'",
-            is_bound=True,
+            Overlap(selection),
+            f"{self.name(number)} after the computation that follows, if that needs none of its messages",
+            "overlap",
+            "Overlapped",
+            f"--overlap '{selection}'",
             locations=self.location_count(number),
         )
 
@@ -293,6 +364,12 @@ class Changes:
             is_bound=factor == 0.0,
             locations=self.location_count(number),
         )
+
+    def copied_faster(self, number: int, factor: float) -> Change:
+        """Return the same for a copy to or from a device: a factor of 0 is a bound, as if kernels hid it."""
+        words = "at the same time as kernels" if factor == 0.0 else f"with {1 / factor:.2g} times the bandwidth"
+        what = f"{self.name(number)} {words}"
+        return replace(self.faster(number, factor), what=what, then=f"{words[0].upper()}{words[1:]}")
 
     def distribute(self, number: int, ranks: int) -> Change:
         """Return a change that divides the work in a call path, which one rank does, among all ranks."""

@@ -70,7 +70,7 @@ def is_recommended(result: ResultData) -> bool:
 def clocks_differ(results: Iterable[ResultData]) -> str | None:
     """Return a warning if the clocks of results were corrected differently, which makes times differ."""
     results = list(results)
-    asked = {tuple(result.tables.options.get(name) for name in CLOCK_OPTIONS) for result in results}
+    asked = {tuple(getattr(result.tables.options, name) for name in CLOCK_OPTIONS) for result in results}
     if len(asked) < 2 or not any("clocks" in result.facts for result in results):
         return None
     done = {", ".join((result.facts.get("clocks") or {}).get("done", ())) or "not corrected" for result in results}

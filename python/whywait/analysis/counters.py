@@ -84,7 +84,7 @@ class Counter:
     @property
     def used_mode(self) -> str:
         """The mode that is used: `mode`, unless the values contradict it or the caller of the analysis set another."""
-        chosen: str | None = self._result.tables.options.get("counter_modes", {}).get(self._definition["name"])
+        chosen: str | None = self._result.tables.options.counter_modes.get(self._definition["name"])
         falls = self.kind == "level" and (chosen or self.mode).startswith("ACCUMULATED")
         return _MODES["absolute"] if falls else chosen or self.mode
 

@@ -266,7 +266,7 @@ def iterations(result: ResultData, named: str | int | None = None) -> pa.Table |
     ``CommE = max U / T``.
     """
     dataset = result.tables
-    if "window" in dataset.options:
+    if dataset.options.window is not None:
         raise _native.UsageError(PART)
     stored = dataset.stored_iterations
     if stored is not None and (named is None or _matches_parameter(stored, named)):

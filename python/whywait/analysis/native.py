@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from whywait.model.options import Options
     from whywait.model.trace import Trace
 
 
@@ -44,9 +45,7 @@ class NativeDataset:
         The options that the result depends on.
     """
 
-    def __init__(
-        self, analysis: _native.Analysis, run: Trace, stored: Collection[str], options: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, analysis: _native.Analysis, run: Trace, stored: Collection[str], options: Options) -> None:
         self.analysis = analysis
         self.stored = stored
         self.options = options
@@ -84,7 +83,7 @@ class NativeDataset:
     @cached_property
     def wait_states(self) -> pa.Table:
         table = pa.table(self.analysis.wait_states())
-        if (window := self.options.get("window")) is None:
+        if (window := self.options.window) is None:
             return table
         # A completion ends with its call, other waits begin with it.
         kind, leave, waiting = (table[name] for name in ("kind", "leave", "waiting"))
@@ -94,7 +93,7 @@ class NativeDataset:
         return table.filter(pc.and_(pc.less(begin, window[1]), pc.greater(pc.add(begin, waiting), window[0])))
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
-        if "window" in self.options:
+        if self.options.window is not None:
             raise _native.UsageError("a window does not contain the causes of its waits: analyze the whole run")
         chosen = range(self.wait_states.num_rows) if rows is None else rows
         intervals, factors = mpi.together(self.analysis.factors, list(chosen))
@@ -118,7 +117,7 @@ class NativeDataset:
 
     @cached_property
     def counter_cells(self) -> pa.Table:
-        if (window := self.options.get("window")) is not None:
+        if (window := self.options.window) is not None:
             return self.counter_window(*window)
         return pa.table(self.analysis.counter_cells())
 
@@ -134,7 +133,7 @@ class NativeDataset:
     def facts(self) -> dict[str, Any]:
         traces = self._run.traces
         known = {"traces": traces, "nsight": self._run.nsight, "paraver": self._run.paraver}
-        if traces is not None and "window" not in self.options:
+        if traces is not None and self.options.window is None:
             known["stragglers"] = stragglers(self.analysis, traces)
         return self.analysis.facts() | {name: value for name, value in known.items() if value is not None}
 
@@ -243,7 +242,7 @@ class NativeDataset:
     @property
     def _events(self) -> _native.Analysis:
         events = self._any_events
-        if "window" in self.options:
+        if self.options.window is not None:
             # The events cover the whole run but the waits only part of it, so sums over both would be inconsistent.
             raise _native.UsageError(PART)
         return events

@@ -14,14 +14,15 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.analysis.changes import Change
-from whywait.analysis.findings import findings, rules
+from whywait.analysis.findings import findings, proposals
 from whywait.analysis.findings.finding import Price, Run
 from whywait.analysis.findings.words import Words
+from whywait.analysis.focus import find_focus
 from whywait.analysis.native import NativeDataset
 from whywait.analysis.time_limit import Clock
-from whywait.hypotheses.compiler import OWN_GRAPH
+from whywait.analysis.trials import BATCH, Trials
 from whywait.hypotheses.kinds import Network, Trim
-from whywait.hypotheses.lengths import Lengths, fits, length_with
+from whywait.hypotheses.lengths import Lengths
 from whywait.model import tables
 from whywait.model.regions import COMMUNICATION
 
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 
     from whywait.analysis.findings import Findings
     from whywait.analysis.findings.finding import Finding
-    from whywait.hypotheses.lengths import Length
+    from whywait.analysis.trials import Trial
     from whywait.model.result import ResultData
 
-# So many changes are simulated at the same time, and so many at most.
-_BATCH, _MOST = 8, 24
+# So many changes are simulated at most.
+_MOST = 24
 # So many findings have prices, and so many are combined.
 _PRICED, _TOGETHER = 8, 3
 # What fails if a rule or a simulation does.
@@ -131,19 +132,17 @@ def _simulate(
     with suppress(_native.UsageError):
         lengths = Lengths(result, threads=threads)
         run.changes.fitted = lengths.network
-    wanted: list[tuple[Finding, Change | Price]] = []
     for one in shown:
         one.prices = []
-        for name in (one.rule, *one.remarks):
-            with result.surviving(_PRICE, name):
-                wanted += [(one, change) for change in _changes(name, run, one)]
+    wanted = list(proposals(run, shown))
     changes = [change for _, change in wanted if not isinstance(change, Price)][:_MOST]
     if ideal is not None:
         # Efficiencies need it.
         changes.insert(0, ideal)
     simulated = None
     if lengths is not None:
-        simulated = _Simulated(result, lengths, changes, threads, clock, progress)
+        trials = Trials(result, find_focus(result), lengths, threads)
+        simulated = _Simulated(result, trials, changes, lengths.assumed, clock, progress)
     for one, change in wanted:
         if isinstance(change, Price):
             one.prices.append(change)
@@ -157,109 +156,64 @@ def _simulate(
         found.together = simulated.together(wanted, found.largest)
 
 
-def _changes(name: str, run: Run, one: Finding) -> Iterable[Change | Price]:
-    """Return the changes that a rule proposes; a remark about prices proposes none."""
-    return rules()[name].changes(run, one) if name in rules() else ()
-
-
 class _Simulated:
     """Simulates changes of a run.
 
     Parameters
     ----------
-    result, threads, progress
+    result, progress
         As for `priced_findings`.
-    clock
-        Says whether there is time for another batch.
-    lengths
-        The lengths of the run under changes that keep who waits for whom.
+    trials
+        Where changes are tried.
     changes
         The changes.
+    assumed
+        The time that the simulation makes assumptions about, seconds.
+    clock
+        Says whether there is time for another batch.
     """
 
     def __init__(
         self,
         result: ResultData,
-        lengths: Lengths,
+        trials: Trials,
         changes: Sequence[Change],
-        threads: int | None,
+        assumed: float,
         clock: Clock,
         progress: Callable[[str, float], object] | None,
     ) -> None:
-        self._result, self._lengths, self._threads = result, lengths, threads
-        self._facts = result.facts
-        self._on_networks: dict[Network, float | None] = {}
+        self._result, self._trials, self._clock = result, trials, clock
         whole = result.profile.total("time")
-        self._is_rough = bool(whole) and self._lengths.assumed > _ROUGH * whole
-        self._saved: dict[str, float | None] = {}
+        self._is_rough = bool(whole) and assumed > _ROUGH * whole
+        self._tried: dict[str, Trial | None] = {}
         different = list({change.option: change for change in changes}.values())
-        self._clock = clock
-        for first in range(0, len(different), _BATCH):
+        for first in range(0, len(different), BATCH):
             if progress is not None:
                 progress("prices", first / len(different))
             if not clock.has_time():
                 break
-            self._simulate(different[first : first + _BATCH])
+            self._simulate(different[first : first + BATCH])
 
     def _simulate(self, batch: Sequence[Change]) -> None:
         """Simulate changes at the same time; if that fails, one by one."""
-        found: list[float | None] = [None] * len(batch)
+        found: Sequence[Trial | None] = [None] * len(batch)
         is_done = False
         with self._result.surviving(_PRICE, batch[0].option if len(batch) == 1 else None):
-            found, is_done = self._saves(batch), True
+            found, is_done = self._trials.of(batch), True
         if is_done or len(batch) == 1:
-            self._saved |= dict(zip((one.option for one in batch), found, strict=True))
+            self._tried |= dict(zip((one.option for one in batch), found, strict=True))
         else:
             for one in batch:
                 self._simulate([one])
 
-    def _saves(self, batch: Iterable[Change]) -> list[float | None]:
-        batch = list(batch)
-        before = [self._focus if one.base is None else self._on_network(one.base) for one in batch]
-        after = self._find([one] for one in batch)
-        return [
-            None if length is None or focus is None else focus - length.focus
-            for focus, length in zip(before, after, strict=True)
-        ]
-
-    def _on_network(self, network: Network) -> float | None:
-        """Return the length of the focus on a network, which must be about the measured one; None otherwise."""
-        if network not in self._on_networks:
-            found = length_with(self._result, network, self._threads)
-            self._on_networks[network] = found.focus if found and fits(found.focus, self._focus) else None
-        return self._on_networks[network]
-
-    def _find(self, candidates: Iterable[Sequence[Change]]) -> list[Length | None]:
-        """Return the lengths under changes; those of who waits for whom need a graph of their own."""
-        candidates = list(candidates)
-        lengths: list[Length | None] = [None] * len(candidates)
-        models = [tuple(one.hypothesis for one in each if isinstance(one.hypothesis, OWN_GRAPH)) for each in candidates]
-        for model in dict.fromkeys(models):
-            these = [number for number, other in enumerate(models) if other == model]
-            try:
-                graph = Lengths(self._result, model, threads=self._threads) if model else self._lengths
-            except _native.UsageError:
-                continue
-            found = graph.all_of(
-                ([other for one in candidates[number] for other in one.hypotheses], candidates[number][0].window)
-                for number in these
-            )
-            for number, length in zip(these, found, strict=True):
-                lengths[number] = length
-        return lengths
-
-    @property
-    def _focus(self) -> float:
-        """The length of the measured focus, as `Simulation.focus_before` has it."""
-        return float(self._facts["focus_end"] - self._facts["focus_begin"])
-
     def price(self, change: Change) -> Price:
         """Return what a change saves."""
-        saved = self._saved.get(change.option)
+        trial = self._tried.get(change.option)
+        saved = None if trial is None else trial.saved
         reason = None
         if saved is None:
-            reason = REFUSED if change.option in self._saved else TOO_EXPENSIVE
-            if change.base in self._on_networks:
+            reason = REFUSED if change.option in self._tried else TOO_EXPENSIVE
+            if trial is not None and trial.before is None:
                 reason = NO_FIT
         return Price(
             change.what,
@@ -281,19 +235,24 @@ class _Simulated:
         best = {}
         for number, one in enumerate(shown[:_TOGETHER], 1):
             price = one.price
-            if price is not None and price.option is not None and (price.saved or 0.0) > NOTHING * self._focus:
+            if (
+                price is not None
+                and price.option is not None
+                and (price.saved or 0.0) > NOTHING * self._trials.measured
+            ):
                 best[number] = chosen[price.option]
         of_calls = (Trim, Network)
         changes = {number: change for number, change in best.items() if not isinstance(change.hypothesis, of_calls)}
         if len(changes) < 2 or not self._clock.has_time():
             return None
-        [found] = self._find([list(changes.values())])
-        if found is None or found.focus >= self._focus:
+        length = self._trials.together(list(changes.values()))
+        if length is None or length >= self._trials.measured:
             return None
         *first, last = map(str, changes)
         what = f"{', '.join(first)} and {last} together"
         option = " ".join(one.option for one in changes.values())
-        return Price(what, "together", "Together", option, self._focus - found.focus, is_rough=self._is_rough)
+        saved = self._trials.measured - length
+        return Price(what, "together", "Together", option, saved, is_rough=self._is_rough)
 
 
 def _capped(price: Price, one: Finding) -> Price:

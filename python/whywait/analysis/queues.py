@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from whywait.model.options import QueueArrival, QueueMatch
     from whywait.model.result import ResultData
-
-Arrival = Literal["progress", "estimate", "send"]
-Match = Literal["pair", "list"]
 
 #: Display names of levels.
 LEVELS = {
@@ -77,17 +75,17 @@ class Queues:
     def __init__(
         self,
         result: ResultData,
-        arrival: Arrival | None = None,
-        match: Match | None = None,
+        arrival: QueueArrival | None = None,
+        match: QueueMatch | None = None,
         *,
         bins: int | Sequence[float] = 0,
     ) -> None:
         options = result.tables.options
         self._result = result
-        self._arrival = arrival or options.get("queues") or "progress"
-        self._match = match or options.get("queue_match") or "pair"
+        self._arrival = arrival or options.queues or "progress"
+        self._match = match or options.queue_match
         self._bins = bins if isinstance(bins, int) else [float(edge) for edge in bins]
-        known = (options.get("queues"), options.get("queue_match")) == (self._arrival, self._match)
+        known = (options.queues, options.queue_match) == (self._arrival, self._match)
         has_bins = known and result.tables.analysis is not None and (not bins or _bins(result.tables.analysis) == bins)
         self._replayed = result.tables.analysis if has_bins else None
 
@@ -105,7 +103,8 @@ class Queues:
     def _replay(self, *, moments: bool = False) -> _native.Analysis:
         run = self._result.run.reopen()
         chosen = (self._arrival, self._match, self._bins, moments)
-        clocks = {name: options[name] for name in CLOCK_OPTIONS if name in (options := self._result.tables.options)}
+        options = self._result.tables.options.as_dict()
+        clocks = {name: options[name] for name in CLOCK_OPTIONS if name in options}
         return mpi.analyze(run, causes=False, queues=chosen, **clocks)
 
     @cached_property

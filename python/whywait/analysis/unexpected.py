@@ -49,7 +49,7 @@ def unexpected(result: ResultData) -> dict[str, Any] | None:
     return {
         "at_least": result.profile.total("mpi_unexpected_at_least"),
         "derived": result.profile.total("mpi_unexpected"),
-        "arrival": result.tables.options.get("queues"),
+        "arrival": result.tables.options.queues,
         "recorded": None if counter is None else counter.total,
         "name": None if counter is None else counter.name,
         "longest": pc.max(of_level["maximum"]).as_py() or 0,

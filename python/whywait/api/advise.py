@@ -13,28 +13,28 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
-from whywait.analysis.candidates import KINDS, Candidate, candidates
+from whywait.analysis.candidates import candidates
+from whywait.analysis.changes import KINDS, Change
 from whywait.analysis.focus import find_focus, focused
 from whywait.analysis.progress import progress_thread
 from whywait.analysis.time_limit import Clock
+from whywait.analysis.trials import BATCH, Trials
 from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
 from whywait.api.whatif import Simulation, whatif
 from whywait.hypotheses.compiler import OWN_GRAPH
-from whywait.hypotheses.lengths import Lengths, fits, length_with
+from whywait.hypotheses.lengths import Lengths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from os import PathLike
 
+    from whywait.analysis.trials import Trial
     from whywait.api.run import Run
-    from whywait.hypotheses.lengths import Length
 
 Goal = Literal["time", "cpu"]
 
-# So many are simulated together.
-_BATCH_SIZE = 8
 # Number of changes that are analyzed for the waits that they expose.
 _EXPOSED = 3
 # Number of bounds to list.
@@ -42,7 +42,7 @@ _BOUNDS = 3
 
 
 @dataclass(frozen=True)
-class Advice(Candidate):
+class Advice(Change):
     """A simulated change and the time it saves.
 
     Attributes
@@ -78,7 +78,7 @@ class Advice(Candidate):
     @cached_property
     def simulation(self) -> Simulation:
         """The changed run."""
-        return whatif(self._base, [self.hypothesis], window=self.window, threads=self._threads)
+        return whatif(self._base, self.hypotheses, window=self.window, threads=self._threads)
 
     @cached_property
     def result(self) -> Result:
@@ -202,8 +202,8 @@ def advise(
 ) -> AdviceList:
     """Find the changes that would save most time.
 
-    Candidates come from delay costs, the critical path and wait states (`whywait.analysis.candidates`); each is
-    simulated. The savings of separate changes do not add up; those of the steps of the plan do.
+    Candidates come from delay costs, the critical path, wait states and findings (`whywait.analysis.candidates`); each
+    is simulated. The savings of separate changes do not add up; those of the steps of the plan do.
 
     Parameters
     ----------
@@ -306,26 +306,26 @@ def _best_advice(
     proposed = [candidate for candidate in proposed if candidate.subject not in done]
     if not proposed:
         return [], 0
-    measured = find_focus(base, focus).length(base)
+    trials = Trials(base, find_focus(base, focus), lengths, threads)
     processes = len({int(rank) for rank in base.places.rank if rank >= 0})
     whole = base.profile.total("time")
     share = lengths.assumed / whole if whole else 0.0
-    enough = top if goal == "time" else len(proposed)
-    simulated = _Candidates(base, focus, lengths, proposed, enough, threads)
+    promising = _Promising(trials, proposed, top if goal == "time" else len(proposed))
     found = [
         Advice(
-            **vars(candidate), before=before, after=after, cpu_saved=(before - after) * processes, assumed=share,
+            **vars(change), before=trial.before, after=trial.after, cpu_saved=saved * processes, assumed=share,
             _base=base, _focus=focus, _threads=threads,
         )
-        for candidate, before, after in simulated.within(clock, report)
-        if before - after > 1e-6 * measured
+        for change, trial in promising.within(clock, report)
+        if trial.before is not None and trial.after is not None
+        if (saved := trial.before - trial.after) > 1e-6 * trials.measured
     ]  # fmt: skip
     if goal == "cpu":
         busy = _busy_time(base, focus)
         for number, one in enumerate(found):
             report(0.8 * number / len(found))
             if not clock.has_time():
-                simulated.left_out += len(found) - number
+                promising.left_out += len(found) - number
                 del found[number:]
                 break
             found[number] = replace(one, cpu_saved=busy - _busy_time(one.simulation.analyze(causes=False), focus))
@@ -338,24 +338,20 @@ def _best_advice(
             one.option,
         ),
     )
-    return ranked, simulated.left_out
+    return ranked, promising.left_out
 
 
-class _Candidates:
-    """Simulates candidates, except those that cannot be among the best `top`.
+class _Promising:
+    """Tries changes, except those that cannot be among the best `top`.
 
     Parameters
     ----------
-    base, focus
-        The run, and its focus.
-    lengths
-        Its lengths under changes that keep who waits for whom.
+    trials
+        Where they are tried.
     proposed
-        The candidates.
+        The changes.
     top
         How many of the best are wanted.
-    threads
-        The number of threads to use; None for one per core.
 
     Attributes
     ----------
@@ -363,71 +359,37 @@ class _Candidates:
         How many there was no time for.
     """
 
-    def __init__(
-        self,
-        base: Result,
-        focus: str | None,
-        lengths: Lengths,
-        proposed: list[Candidate],
-        top: int,
-        threads: int | None,
-    ) -> None:
-        self._base, self._lengths, self._proposed = base, lengths, proposed
-        self._top, self._threads = top, threads
-        self._part = find_focus(base, focus)
-        self._measured = self._part.length(base)
+    def __init__(self, trials: Trials, proposed: list[Change], top: int) -> None:
+        self._trials, self._proposed, self._top = trials, proposed, top
         # What the best changes save, and the best bounds: these are listed apart.
         self._saved: dict[bool, list[float]] = {False: [], True: []}
         self.left_out = 0
 
-    def within(self, clock: Clock, report: _PlanProgress) -> Iterator[tuple[Candidate, float, float]]:
-        """Yield candidates with the lengths before and after, as long as there is time."""
-        alone = [[one] for one in self._proposed if isinstance(one.hypothesis, OWN_GRAPH) and not one.base]
-        # Try the highest bounds first, so that the rest can be skipped.
-        others = [one for one in self._proposed if not isinstance(one.hypothesis, OWN_GRAPH)]
-        others.sort(key=lambda one: -one.bound)
-        # What shares a graph is cheap.
-        batches = [*(others[i : i + _BATCH_SIZE] for i in range(0, len(others), _BATCH_SIZE)), *alone]
-        networks = [one for one in self._proposed if one.base]
+    def within(self, clock: Clock, report: _PlanProgress) -> Iterator[tuple[Change, Trial]]:
+        """Yield changes with the lengths before and after, as long as there is time."""
+        # What shares a graph is cheap. Try the highest bounds first, so that the rest can be skipped.
+        shared = sorted(
+            (one for one in self._proposed if not isinstance(one.hypothesis, OWN_GRAPH)), key=lambda one: -one.bound
+        )
+        own = [one for one in self._proposed if isinstance(one.hypothesis, OWN_GRAPH)]
+        # Networks come last: to compare with the one that fits takes a graph, too.
+        own.sort(key=lambda one: one.base is not None)
+        batches = [*(shared[first : first + BATCH] for first in range(0, len(shared), BATCH)), *([one] for one in own)]
         for number, batch in enumerate(batches):
             report(0.8 * number / len(batches))
             tries = self._promising(batch)
             if tries and not clock.has_time():
-                rest = [one for batch in (*batches[number:], networks) for one in batch]
-                self.left_out += len(self._promising(rest))
+                self.left_out += len(self._promising([one for batch in batches[number:] for one in batch]))
                 return
-            for one, after in zip(tries, map(self._length, self._of_batch(tries)), strict=True):
-                if after is not None:
-                    self._saved[one.is_bound].append(self._measured - after)
-                    yield one, self._measured, after
-        yield from self._on_networks(self._promising(networks), clock)
+            for one, trial in zip(tries, self._trials.of(tries), strict=True):
+                if trial.saved is not None:
+                    self._saved[one.is_bound].append(trial.saved)
+                yield one, trial
 
-    def _on_networks(self, networks: list[Candidate], clock: Clock) -> Iterator[tuple[Candidate, float, float]]:
-        """Yield changes of the network, if the run on the one that fits is about as long as measured."""
-        if not networks or (fitted := networks[0].base) is None:
-            return
-        if not clock.has_time():
-            self.left_out += len(networks)
-            return
-        before = self._length(length_with(self._base, fitted, self._threads))
-        if before is None or not fits(before, self._measured):
-            return
-        for one in networks:
-            if (after := self._length(length_with(self._base, one.hypothesis, self._threads))) is not None:
-                yield one, before, after
-
-    def _promising(self, batch: list[Candidate]) -> list[Candidate]:
+    def _promising(self, batch: list[Change]) -> list[Change]:
         top, saved = self._top, self._saved
         least = {kind: sorted(of, reverse=True)[top - 1] if len(of) >= top else 0.0 for kind, of in saved.items()}
         return [one for one in batch if one.bound >= least[one.is_bound]]
-
-    def _length(self, found: Length | None) -> float | None:
-        return found and (found.run if self._part.window is None else found.focus)
-
-    def _of_batch(self, batch: list[Candidate]) -> list[Length | None]:
-        if batch and isinstance(batch[0].hypothesis, OWN_GRAPH):
-            return [length_with(self._base, one.hypothesis, self._threads) for one in batch]
-        return self._lengths.all_of(([one.hypothesis], one.window) for one in batch)
 
 
 def _busy_time(result: Result, focus: str | None) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.api.run import Run
+from whywait.model.options import Options
 from whywait.model.user_cache import user_cache
 
 # Arrow can be imported while the core works.
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from whywait.api.result import Result
     from whywait.model.metrics import Kind
+    from whywait.model.options import ClockCorrection, ClockDomain, CostModel, QueueArrival, QueueMatch
 
 
 def analyze(
@@ -26,18 +28,18 @@ def analyze(
     threads: int | None = None,
     wrong_order_window: int = 100,
     causes: bool = True,
-    cost_model: Literal["thesis", "unified", "bounded", "scalasca"] = "thesis",
+    cost_model: CostModel = "thesis",
     idle_threads: bool = False,
     memory_limit: int | None = None,
     spill_directory: str | PathLike[str] | None = None,
-    queues: Literal["progress", "estimate", "send"] | None = None,
-    queue_match: Literal["pair", "list"] = "pair",
+    queues: QueueArrival | None = None,
+    queue_match: QueueMatch = "pair",
     queue_bins: int = 0,
     window: tuple[float, float] | None = None,
     counter_modes: Mapping[str, str] | None = None,
     fold_recursion: bool = False,
-    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] | None = None,
-    clock_domain: Literal["auto", "process", "node"] = "auto",
+    clocks: ClockCorrection | None = None,
+    clock_domain: ClockDomain = "auto",
     min_latency: float = 0.0,
     census: bool = False,
     progress: Callable[[str, float], object] | None = None,
@@ -132,10 +134,23 @@ def analyze(
     """
     if window is not None and not window[0] < window[1]:
         raise _native.UsageError(f"the window from {window[0]:g} to {window[1]:g} s is empty")
-    modes = _modes(counter_modes or {})
     mpi.serve()
     opened = run if isinstance(run, Run) else Run(run)
     usual = _correction(opened)
+    options = Options(
+        wrong_order_window=wrong_order_window,
+        causes=causes,
+        cost_model=cost_model,
+        idle_threads=idle_threads,
+        queues=queues,
+        queue_match=queue_match,
+        counter_modes=_modes(counter_modes or {}),
+        fold_recursion=fold_recursion,
+        window=window,
+        clocks=None if clocks == usual else clocks,
+        clock_domain=clock_domain,
+        min_latency=min_latency,
+    )
     native = mpi.analyze(
         opened._native,  # noqa: SLF001
         memory=(memory_limit, None if memory_limit is None else spill_directory or _spill_directory(opened)),
@@ -145,7 +160,7 @@ def analyze(
         cost_model=cost_model,
         queues=None if queues is None else (queues, queue_match, queue_bins, False),
         window=window,
-        counter_modes=list(modes.items()),
+        counter_modes=list(options.counter_modes.items()),
         fold_recursion=fold_recursion,
         clocks=clocks or usual,
         clock_domain=clock_domain,
@@ -153,26 +168,6 @@ def analyze(
         census=census,
         progress=progress,
     )
-    options: dict[str, Any] = {
-        "wrong_order_window": wrong_order_window,
-        "causes": causes,
-        "cost_model": cost_model,
-        "idle_threads": idle_threads,
-    }
-    if queues is not None:
-        options |= {"queues": queues, "queue_match": queue_match}
-    if modes:
-        options["counter_modes"] = modes
-    if fold_recursion:
-        options["fold_recursion"] = True
-    if window is not None:
-        options["window"] = window
-    if clocks not in (None, usual):
-        options["clocks"] = clocks
-    if clock_domain != "auto":
-        options["clock_domain"] = clock_domain
-    if min_latency:
-        options["min_latency"] = min_latency
     return _to_result(native, opened, options)
 
 
@@ -195,7 +190,7 @@ def _spill_directory(run: Run) -> Path | None:
     return user_cache()
 
 
-def _to_result(native: _native.Analysis, run: Run, options: Mapping[str, Any]) -> Result:
+def _to_result(native: _native.Analysis, run: Run, options: Options) -> Result:
     """Return the result of a native analysis.
 
     Parameters
@@ -205,23 +200,26 @@ def _to_result(native: _native.Analysis, run: Run, options: Mapping[str, Any]) -
     run
         The trace that was analyzed.
     options
-        The options of `analyze` that affect the result.
+        The options that the result depends on.
     """
     from whywait.analysis.native import NativeDataset
     from whywait.api.result import Result
     from whywait.model.metrics import metric_tree
     from whywait.model.profile import in_window
 
-    causes, cost_model = options["causes"], options["cost_model"]
-    left_out: tuple[Kind, ...] = ("cause", "thesis") if not causes else ("thesis",) if cost_model == "scalasca" else ()
+    left_out: tuple[Kind, ...] = ()
+    if not options.causes:
+        left_out = ("cause", "thesis")
+    elif options.cost_model == "scalasca":
+        left_out = ("thesis",)
     stored = metric_tree().without(_native.stored_metrics(), *left_out)
-    if "queues" in options:
+    if options.queues is not None:
         stored |= set(_native.queue_metrics())
-    if "window" in options:
+    if options.window is not None:
         stored = in_window(stored)
     if "samples" in native.facts():
         stored |= set(_native.sampled_metrics())
-    return Result(NativeDataset(native, run, stored, options), run, idle_threads=options["idle_threads"])
+    return Result(NativeDataset(native, run, stored, options), run, idle_threads=options.idle_threads)
 
 
 def _modes(modes: Mapping[str, str]) -> dict[str, str]:

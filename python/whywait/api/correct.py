@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import whywait.mpi as mpi
 from whywait.api.analyze import analyze
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
     from whywait.analysis.native import NativeDataset
     from whywait.api.run import Run
+    from whywait.model.options import ClockCorrection, ClockDomain
 
 
 def correct(
     run: Run | str | PathLike[str],
     directory: str | PathLike[str],
     *,
-    clocks: Literal["measured", "nodes", "lines", "clc", "both", "auto"] = "auto",
-    clock_domain: Literal["auto", "process", "node"] = "auto",
+    clocks: ClockCorrection = "auto",
+    clock_domain: ClockDomain = "auto",
     min_latency: float = 0.0,
     threads: int | None = None,
     memory_limit: int | None = None,

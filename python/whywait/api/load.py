@@ -62,7 +62,7 @@ def load(directory: str | PathLike[str]) -> Result:
         )
     dataset = StoredDataset(path)
     run = StoredRun(dataset)
-    dataset.analyze = lambda: analyze(run, **dataset.options).tables
+    dataset.analyze = lambda: analyze(run, **dataset.options.as_dict()).tables
     return Result(dataset, run)
 
 

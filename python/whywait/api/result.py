@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
+import whywait.mpi as mpi
 from whywait.analysis.counters import with_counters
-from whywait.api.exported import ExportedResult
 from whywait.model import tables
+from whywait.model.result import ResultData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from os import PathLike
 
     import pyarrow as pa
 
+    from whywait.analysis.account import By
     from whywait.analysis.correlation import Correlation
     from whywait.analysis.counters import Counters
     from whywait.analysis.devices import Devices
-    from whywait.analysis.efficiency import Efficiencies, Method
+    from whywait.analysis.efficiency import Efficiencies, Method, Window
+    from whywait.analysis.findings import Findings
     from whywait.analysis.queues import Queues
     from whywait.analysis.ranking import Choice
     from whywait.analysis.stored_factors import Factors
     from whywait.api.run import Run
     from whywait.model.dataset import Dataset
+    from whywait.model.options import QueueArrival, QueueMatch
     from whywait.model.timeline import Timeline
 
 
-class Result(ExportedResult):
+class Result(ResultData):
     """The result of an analysis.
 
     All tables are Arrow tables; use ``to_pandas()`` or ``polars.from_arrow()`` to convert them.
@@ -56,7 +61,7 @@ class Result(ExportedResult):
     @property
     def options(self) -> Mapping[str, Any]:
         """The options of `analyze` that affect the result."""
-        return self.tables.options
+        return self.tables.options.as_dict()
 
     # The tree, its values, and warnings -------------------------------------------------------------------------------
 
@@ -112,6 +117,133 @@ class Result(ExportedResult):
             where no event could be read) and ``detail`` (text or null).
         """
         return self.tables.inconsistencies
+
+    # The account, and findings ----------------------------------------------------------------------------------------
+
+    def account(
+        self,
+        focus: str | None = None,
+        *,
+        by: By | None = "row",
+        window: tuple[float, float] | None = None,
+    ) -> pa.Table:
+        """Return the account of all CPU time: each moment of each CPU location belongs to exactly one row.
+
+        The rows add up to the CPU time of the focus; docs/account.md defines them.
+
+        >>> account = result.account()
+        >>> round(sum(account["share"].to_pylist()), 9)
+        1.0
+
+        Parameters
+        ----------
+        focus
+            The part of the run: by default the time between start-up and shutdown, ``all`` for the whole run, or a call
+            path, including its callees.
+        by
+            What to sum over: ``"row"``, ``"callpath"``, ``"location"`` or ``"iteration"`` (of the main loop); None for
+            the table of call paths and locations.
+        window
+            Begin and end of a time window instead, seconds since the start of the trace. This needs the events.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``row`` (such as ``transfer.needed``, or ``wait.mpi_latesender``), ``group``, the call path or the location,
+            ``time`` (s), ``share`` of the CPU time (not without sums), ``excess`` (s, what calls take beyond the
+            fastest 5% of such calls) and ``calls``. By iteration: ``iteration``, ``begin``, ``duration``, ``group``,
+            ``time``, and ``share`` of the time of the iteration on all threads.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such call path, or the part needs events and there are none; by iteration, if there is no
+            main loop.
+        """
+        from whywait.analysis.account import account
+
+        return account(self, focus, window).table(by)
+
+    def device_account(self) -> pa.Table:
+        """Return the account of devices: each moment of each device in the focus belongs to exactly one row.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``device`` (the name of its first stream), ``row`` (what it does or why it is idle, such as ``busy.kernel``
+            or ``starved.host``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or null), ``time``
+            (s). No rows without devices.
+        """
+        pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)
+        return tables.table(tables.DEVICE_ACCOUNT, pieces)
+
+    def io(self) -> pa.Table:
+        """Return what was done with files, by file, call path, and location.
+
+        >>> result.io().num_rows  # this run has no I/O
+        0
+
+        Returns
+        -------
+        pyarrow.Table
+            ``file`` and ``paradigm`` (such as ``POSIX I/O``; null if not defined), ``operation`` (``read``, ``write``,
+            ``flush``, ``open``, ``close``, ``duplicate``, ``seek``, ``delete``, ``lock`` or ``status``), ``nested``
+            (whether it belongs to an operation of another paradigm, which counts it already), the call path and the
+            location, ``count``, ``incomplete`` (those that were canceled or never completed), ``bytes``, ``time`` (s,
+            from begin to completion, summed) and ``in_calls`` (s, the part of it in the calls that begin and complete
+            them). No rows without records of I/O.
+        """
+        return tables.table(tables.IO, tables.io_pieces(self.tree, self.places, self.tables.io))
+
+    def findings(self, limit: int = 5, *, focus: str | None = None, prices: bool = False) -> Findings:
+        """Return the findings: the largest losses of the focus, each with its reason.
+
+        >>> result.findings()[0].rule
+        'imbalance'
+        >>> first = result.findings(prices=True)[0].price
+        >>> first.what, round(first.saved, 4)
+        ('balance relax/work', 0.085)
+
+        Parameters
+        ----------
+        limit
+            How many to show at most: see ``Findings.shown``.
+        focus
+            A call path: only what it, and what is below it, is to blame for. None for all.
+        prices
+            Whether to simulate what changes would save, if that is not known yet. The result keeps it.
+
+        Returns
+        -------
+        whywait.analysis.findings.Findings
+            A list of findings, the largest loss first: ``rule``, ``sentence``, ``advice``, ``loss`` (s of CPU time),
+            ``share`` (of the CPU time of the focus), ``callpath`` (its number), ``ranks``, ``values`` (the figures and
+            names in the sentence, with unit and meaning), ``evidence``, and ``price`` and ``prices`` if these are known
+            (``saved`` is the time by which the focus becomes shorter, in s: that of `whywait.whatif`); with ``shown``,
+            ``rest``, ``caveats``, ``together``, ``verdict()``, and ``table(result.tree)``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result has no account (a profile, or a result of version 0.2.0), or there is no such call path.
+        """
+        from whywait.analysis.prices import priced_findings
+
+        if not isinstance(limit, int):
+            raise _native.UsageError(
+                f"limit is how many findings to show at most, not {limit!r}: a call path is focus="
+            )
+        return priced_findings(self, limit, focus=focus, simulate=prices)
+
+    def verdict(self) -> str:
+        """Return what to say first: how much of the CPU time is lost, why most of it, and what that costs.
+
+        The last sentence needs prices: see `findings`.
+
+        >>> result.verdict().partition(". ")[0]
+        '31% of the CPU time is lost'
+        """
+        return self.findings().verdict()
 
     # Waits and what they cost -----------------------------------------------------------------------------------------
 
@@ -317,6 +449,8 @@ class Result(ExportedResult):
         pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
         return tables.table(tables.TRANSFERS, pieces)
 
+    # Summaries, and parts of the run ----------------------------------------------------------------------------------
+
     def efficiencies(
         self,
         callpath: str | int | None = None,
@@ -421,6 +555,8 @@ class Result(ExportedResult):
 
         return iterations(self, loop)
 
+    # Who communicates with whom ---------------------------------------------------------------------------------------
+
     def communication(self, *, merge: Literal["node"] | int | None = None, focus: str | None = None) -> pa.Table:
         """Return who communicates with whom, and who waits for whom.
 
@@ -497,6 +633,8 @@ class Result(ExportedResult):
         inside = None if part.callpath is None else in_subtrees(self.tree, part.callpath)
         return self.tables.communication(whole=focus == ALL, inside=inside)
 
+    # Counters, queues, and devices ------------------------------------------------------------------------------------
+
     @cached_property
     def counters(self) -> Counters:
         """The hardware and software counters of the trace, by name.
@@ -552,8 +690,8 @@ class Result(ExportedResult):
 
     def queues(
         self,
-        arrival: Literal["progress", "estimate", "send"] | None = None,
-        match: Literal["pair", "list"] | None = None,
+        arrival: QueueArrival | None = None,
+        match: QueueMatch | None = None,
         *,
         bins: int | Sequence[float] = 0,
     ) -> Queues:
@@ -635,6 +773,305 @@ class Result(ExportedResult):
         from whywait.analysis.devices import Devices
 
         return Devices(self)
+
+    # Threads ----------------------------------------------------------------------------------------------------------
+
+    def locks(self, window: Window | None = None) -> pa.Table:
+        """Return the locks of threads, and the ordered constructs, of each process.
+
+        Parameters
+        ----------
+        window
+            Begin and end of a time window (s since the begin of the run): only what begins in it counts.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each, the one that threads wait for longest first.
+
+            * ``rank``, ``paradigm``, ``lock``: the process, the programming model, and the number of the lock; null for
+              an ordered construct.
+            * ``callpath``: where threads wait for it longest, or acquire it most often.
+            * ``acquisitions``, ``contended``, ``waiting``, ``longest_queue``: how often it is acquired, and how often
+              after a wait for another thread; the sum of these waits (s); the most threads that wait at the same time.
+            * ``holding``, ``gap``: the time in which threads own it, and that from a release to the acquisition by a
+              thread that waited (s).
+            * ``critical``, ``critical_acquisitions``, ``critical_contended``: the part of the critical path whose
+              thread owns it (s), and the number of such ownerships, and of those after a wait.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+        """
+        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(self._analysis("locks").locks, window))
+        return tables.table(tables.LOCKS, pieces)
+
+    def tasks(self, window: Window | None = None) -> pa.Table:
+        """Return the sizes of tasks, by construct and process.
+
+        Parameters
+        ----------
+        window
+            As for `locks`.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each, the one whose tasks run longest first.
+
+            * ``rank``, ``callpath``: the process, and the call path of the tasks: below the one that created them.
+            * ``tasks``, ``elsewhere``, ``migrations``: how many there are, how many began on another thread than their
+              creator, and how often a suspended one went on on another thread.
+            * ``execution``, ``median``, ``shortest``, ``longest``: the time in which they ran (s), in all and by task.
+            * ``creation``, ``median_creation``, ``median_delay``: the time to create them (s), in all and of the median
+              task, and the median time from when a task could run to its start, of those that idle threads start.
+              Others wait until a thread is free.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+
+        Notes
+        -----
+        The *parallel benefit* of a construct is ``median / (median_creation + median_delay)``; tasks with less than 1
+        are too small (after Muddukrishna et al., PPoPP 2016).
+        """
+        return self._tasks(0, tables.TASKS, window)
+
+    def work_span(self, window: Window | None = None) -> pa.Table:
+        """Return work and span of the parallel regions in which tasks run.
+
+        Parameters
+        ----------
+        window
+            As for `locks`.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each region of a process, the one with most work first.
+
+            * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the largest team.
+            * ``elapsed``, ``work``, ``span``: its time, the work of all threads without waits, and the longest chain of
+              work that cannot run in parallel (s), summed over instances.
+            * ``burdened_span``: the longest such chain if each task also takes the median time from when one of its
+              construct could run to its start on an idle thread (He, Leiserson, Leiserson, SPAA 2010).
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+
+        Notes
+        -----
+        ``work / span`` is the parallelism: more threads than that are of no use.
+        """
+        return self._tasks(1, tables.TASK_REGIONS, window)
+
+    def task_lengths(self, window: Window | None = None) -> pa.Table:
+        """Return how many tasks run how long, by construct and process.
+
+        Parameters
+        ----------
+        window
+            As for `locks`.
+
+        Returns
+        -------
+        pyarrow.Table
+            Rows for each construct in the order of `tasks`, from the shortest tasks on.
+
+            * ``rank``, ``callpath``: the process, and the call path of the tasks.
+            * ``from``, ``to``, ``tasks``: the number of those that run at least ``from`` and less than ``to``, which
+              is twice as long (s).
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+        """
+        return self._tasks(2, tables.TASK_LENGTHS, window)
+
+    def loops(self, window: Window | None = None) -> pa.Table:
+        """Return how evenly threads share the work of worksharing constructs: loops, sections, and single blocks.
+
+        Parameters
+        ----------
+        window
+            As for `locks`.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each construct of a process, the one that loses most first.
+
+            * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the most threads.
+            * ``mean``, ``longest``, ``loss``: the mean time of a thread, that of the thread which takes longest, and
+              the difference (s), summed over instances; without waits and the barrier at the end.
+            * ``late_start``, ``uneven``: waiting in the barriers behind it because the last thread entered the
+              construct later, and the rest (s).
+            * ``distribution``: ``tiny`` (less than ten times as long as fork and join), ``persistent`` (``last_thread``
+              is last in at least 80% of the instances), ``tail`` (the last thread is late by less than a tenth of its
+              time), ``alternating``, or ``few`` (fewer than five instances).
+            * ``last_thread``, ``last_count``: the thread that is last most often, and how often.
+            * ``without_section``: threads without a section, summed over instances.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the result was read from a directory.
+        """
+        table = mpi.together(self._analysis("loops").worksharing, window)
+        return tables.table(tables.LOOPS, tables.task_pieces(self.tree, self.places, table, tables.LOOPS))
+
+    def _tasks(self, part: int, schema: pa.Schema, window: Window | None) -> pa.Table:
+        if window not in self._task_tables:
+            self._task_tables[window] = mpi.together(self._analysis("tasks").tasks, window)
+        native = self._task_tables[window][part]
+        return tables.table(schema, tables.task_pieces(self.tree, self.places, native, schema))
+
+    @cached_property
+    def _task_tables(self) -> dict[Window | None, tuple[_native.Table, ...]]:
+        return {}
+
+    # Samples of the call path -----------------------------------------------------------------------------------------
+
+    def samples(self) -> pa.Table:
+        """Return the samples of the call path, one row each, by location and time.
+
+        Returns
+        -------
+        pyarrow.Table
+            * ``time`` (s since the start of the trace), ``location``, ``rank``, ``thread``.
+            * ``callpath``: the call path that the sample saw; ``recorded_callpath``: what the events say was running,
+              which is usually that one or one above it. Null outside of all calls.
+            * ``kind``: ``time``, or ``count`` if something else than time triggered it.
+            * ``in_call``: whether it was in a call of a communication library.
+            * ``line``: the line of source that ran; null if unknown.
+            * ``system_time`` (s), ``minor_faults``, ``major_faults``, ``voluntary_switches``, ``involuntary_switches``:
+              what the thread used of the system since its sample before.
+        """
+        pieces = tables.sample_pieces(self.tree, self.places, self.tables.samples)
+        return tables.table(tables.SAMPLES, pieces)
+
+    def functions(self) -> pa.Table:
+        """Return how long each sampled call path ran in the focus, one row for each location.
+
+        The time of a recorded call path, which is known from the events, is divided in proportion to samples.
+
+        Returns
+        -------
+        pyarrow.Table
+            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below
+              it; null for time in the system or without a core, where samples tell it from the rest).
+            * ``time``, ``low`` and ``high`` (the interval at 95%), ``deviation`` (its standard deviation), ``critical``
+              (its time on the critical path), ``unresolved`` (what there were too few samples to divide), in seconds.
+            * ``samples``: how many there are.
+            * ``system_time`` (s), ``faults``, ``voluntary_switches``, ``involuntary_switches``: what was used of the
+              system from sample to sample, at the recorded call path itself.
+            * ``doubtful``: whether functions may be wrong on this location, which shares its core and was sampled at
+              ticks of the kernel.
+        """
+        pieces = tables.function_pieces(self.tree, self.places, self.tables.function_times, tables.PROFILE)
+        return tables.table(tables.PROFILE, pieces)
+
+    def delay_functions(self) -> pa.Table:
+        """Return what sampled call paths of late locations cost others, in the focus.
+
+        The cost of a recorded call path at a location (`delay_costs`) is the sum of those of its sampled call paths.
+
+        Returns
+        -------
+        pyarrow.Table
+            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below
+              it; null for time in the system or without a core, where samples tell it from the rest).
+            * ``cost`` (negative if the location spends less time in it than those that wait) and ``deviation`` (its
+              standard deviation), in seconds.
+            * ``samples``, ``waiter_samples``: how many it rests on, at the location and at those that wait.
+        """
+        pieces = tables.function_pieces(self.tree, self.places, self.tables.function_costs, tables.DELAY_FUNCTIONS)
+        return tables.table(tables.DELAY_FUNCTIONS, pieces)
+
+    # Clocks -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def clocks(self) -> dict[str, Any] | None:
+        """What contradicts the order of events, and what was done about it; None if nothing does.
+
+        ``verdict`` (such as ``measured offsets``), ``steps`` (the times as they were read, then each correction that
+        was tried: ``name``, ``kept``, and of the contradictions that were left then their number ``violated``, the
+        ``worst`` and the ``sum``), ``done`` (the corrections that were kept), ``checked`` and ``violated`` (constraints
+        of the times as they were read), ``left`` (violated ones in the times of this result), ``worst``, ``sum``,
+        ``kinds`` (the same by kind), ``moved`` (the most that a time was corrected by), ``moved_processes`` (their
+        number), ``stretch`` (the largest growth of an interval by the logical clock), ``stretched`` (the share of all
+        time that is stretched by more than 1%), ``domain`` (what was asked to have a clock of its own),
+        ``min_latency``, and ``contradicting`` (the number of nodes whose processes had different clock offsets, of
+        these processes, and of the offsets). Times in seconds.
+        """
+        found: dict[str, Any] | None = self.facts.get("clocks")
+        return found
+
+    def clock_violations(self) -> pa.Table:
+        """Return the contradictions in the times as they were read, by kind and pair of processes, the worst first.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if there are none.
+        """
+        return self.tables.clock_table("clock_violations")
+
+    def clock_course(self) -> pa.Table:
+        """Return the contradictions in the times as they were read, by kind and hundredth of the run.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if there are none.
+        """
+        return self.tables.clock_table("clock_course")
+
+    def clock_processes(self) -> pa.Table:
+        """Return the clock of each process, and how it was corrected.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if nothing contradicts the order of events.
+        """
+        return self.tables.clock_table("clock_processes")
+
+    def clock_domains(self) -> pa.Table:
+        """Return what has a clock of its own, devices among them, and the line that was fitted to it.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if nothing contradicts the order of events.
+        """
+        return self.tables.clock_table("clock_domains")
+
+    def clock_moves(self) -> pa.Table:
+        """Return what the clocks of processes and devices that are moved most are moved by over the run.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if nothing contradicts the order of events.
+        """
+        return self.tables.clock_table("clock_moves")
+
+    def clock_pairs(self) -> pa.Table:
+        """Return what the constraints say about the difference of two clocks.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md; no rows if no lines were fitted.
+        """
+        return self.tables.clock_table("clock_pairs")
 
     # Files ------------------------------------------------------------------------------------------------------------
 
@@ -772,6 +1209,163 @@ class Result(ExportedResult):
         with Staging(target.parent) as staging:
             write_html(self, staging.path(target.name), self.summary(), self.timeline, source=source)
 
+    def write_paraver(
+        self,
+        path: str | PathLike[str],
+        *,
+        ranks: Collection[int] | None = None,
+        window: tuple[float, float] | None = None,
+        min_duration: float = 0.0,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> dict[str, int]:
+        """Write the run as a trace for Paraver, with its wait states, their causes, and the critical path.
+
+        Beside the trace are its labels (``.pcf``), the names of its objects (``.row``), and windows for what the
+        analysis found (``.cfg``). Event types and states are those of Extrae.
+
+        >>> written = result.write_paraver(directory / "run.prv")
+        >>> written["threads"]
+        8
+
+        Parameters
+        ----------
+        path
+            The file, ``.prv``, or ``.prv.gz`` to compress it; replaced if it exists.
+        ranks, window, min_duration
+            What is written, as for `write_timeline`.
+        progress
+            Called regularly with ``"timeline"`` and the share that is done, 0..1. An exception it raises ends the work.
+
+        Returns
+        -------
+        dict
+            The number of ``threads``, ``calls``, ``messages``, ``wait_states``, ``critical_path`` (stretches),
+            ``records`` and ``bytes``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If the name has another ending, there is no such rank, the window is empty, or the result was loaded from
+            disk and has no events.
+        """
+        from whywait.store.paraver import base_of, write_files
+
+        analysis = self._analysis("events")
+        target = Path(path)
+        base_of(target)
+
+        def write(file: Path) -> tuple[dict[str, int], dict[str, str]]:
+            return mpi.together(
+                _native.write_paraver,
+                analysis,
+                file,
+                labels={metric.name: metric.display_name for metric in self.profile.metrics},
+                ranks=None if ranks is None else list(ranks),
+                window=window,
+                min_duration=min_duration,
+                progress=progress,
+            )
+
+        return write_files(target, write)
+
+    def write_timeline(
+        self,
+        path: str | PathLike[str],
+        *,
+        ranks: Collection[int] | None = None,
+        window: tuple[float, float] | None = None,
+        min_duration: float = 0.0,
+        queues: bool = False,
+        progress: Callable[[str, float], object] | None = None,
+    ) -> dict[str, int]:
+        """Write the run as a trace for the timeline viewer Perfetto (https://ui.perfetto.dev).
+
+        Calls, wait states and the critical path become slices; messages, one-sided transfers and the causes of waits
+        become flows; recorded counters become counter tracks. Slices keep their original times, in ns since the start
+        of the trace, even if a window cuts them.
+
+        >>> written = result.write_timeline(directory / "run.pftrace", ranks=range(4), window=(0.5, 0.6))
+        >>> written["threads"]
+        4
+
+        Parameters
+        ----------
+        path
+            The file; replaced if it exists.
+        ranks
+            The ranks to write; None for all.
+        window
+            Start and end in seconds since the start of the trace; everything that overlaps this window is written.
+        min_duration
+            The minimum length of calls, waits, transfers, and segments of the critical path, in seconds.
+        queues
+            Whether to replay the queues of messages, and to write their lengths, requests, and bytes in flight of each
+            process as counter tracks.
+        progress
+            Called regularly with ``"timeline"`` and the share that is done, 0..1. An exception it raises ends the work.
+
+        Returns
+        -------
+        dict
+            The number of ``threads``, ``calls``, ``wait_states``, ``critical_path`` (segments), ``transfers``,
+            ``message_flows``, ``cause_flows``, ``transfer_flows``, ``task_flows`` (to tasks that start on another
+            thread), ``locks`` (times in which threads own locks that others wait for), ``nonblocking`` (collective
+            operations), ``counters`` (tracks), ``backwards`` (flows that are omitted because they would end before they
+            begin) and ``bytes``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If there is no such rank, the window is empty, or the result was loaded from disk and has no events.
+        """
+        from whywait.analysis.queues import LEVELS, Queues
+        from whywait.store.staging import Staging
+
+        analysis = self._analysis("events for a timeline")
+        target = Path(path)
+        if target.is_dir():
+            raise _native.UsageError(f"{target} is a directory, not a file to write to")
+        with Staging(target.parent) as staging:
+            return mpi.together(
+                _native.write_perfetto,
+                analysis,
+                staging.path(target.name),
+                labels={**LEVELS, **{metric.name: metric.display_name for metric in self.profile.metrics}},
+                queues=Queues(self).replay() if queues else None,
+                ranks=None if ranks is None else list(ranks),
+                window=window,
+                min_duration=min_duration,
+                progress=progress,
+            )
+
+    def write_stacks(self, path: str | PathLike[str], form: Literal["speedscope", "pprof"]) -> Path:
+        """Write the call stacks of the focus for a viewer of profiles, as a flame graph.
+
+        Each has its time, the part of that on the critical path, and the waiting that it causes elsewhere. Samples
+        divide the time between calls among functions; without samples, stacks end with the functions that call MPI.
+
+        Parameters
+        ----------
+        path
+            The file.
+        form
+            ``speedscope`` (sums over all locations), or ``pprof`` (with ``rank`` and ``thread`` as labels).
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        from whywait.report.pprof import pprof
+        from whywait.report.speedscope import speedscope
+        from whywait.store.staging import Staging
+
+        target = Path(path)
+        content = pprof(self) if form == "pprof" else json.dumps(speedscope(self)).encode()
+        with Staging(target.parent) as staging:
+            staging.path(target.name).write_bytes(content)
+        return target
+
     def to_hatchet(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> list[dict[str, Any]]:
         """Return the call tree with its values in the format of Hatchet and Thicket, which need not be installed.
 
@@ -800,6 +1394,56 @@ class Result(ExportedResult):
 
         return literal(self, metrics, rank=rank)
 
+    def to_graphframe(self, metrics: Iterable[str] | None = None, *, rank: int | None = None) -> Any:
+        """Return the call tree with its values as a ``GraphFrame`` of Hatchet, which Thicket reads, too.
+
+        Parameters
+        ----------
+        metrics, rank
+            See `Result.to_hatchet`, which has the same as nested dictionaries.
+
+        Returns
+        -------
+        hatchet.GraphFrame
+            The call tree, with a row for each call path.
+
+        Raises
+        ------
+        whywait.UsageError
+            If Hatchet is not installed, or there is no such metric or rank.
+        """
+        from whywait.report.hatchet import literal
+
+        try:
+            from hatchet import GraphFrame
+        except ImportError as error:
+            raise _native.UsageError("a GraphFrame needs Hatchet: pip install hatchet") from error
+        return GraphFrame.from_literal(literal(self, metrics, rank=rank))
+
+    def plot(self, ax: Any = None, *, focus: str | None = None) -> Any:
+        """Draw where the time went: the account of all CPU time as bars, the largest groups on top.
+
+        Parameters
+        ----------
+        ax
+            The axes of Matplotlib to draw on; None for new ones.
+        focus
+            The part of the run: see `account`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, to change and to save: ``result.plot().figure.savefig("account.png")``.
+
+        Raises
+        ------
+        whywait.UsageError
+            If Matplotlib is not installed, or there is no such part.
+        """
+        from whywait.report.plot import plot_account
+
+        return plot_account(self, ax, focus)
+
     @property
     def timeline(self) -> Mapping[str, str]:
         """The timeline of the HTML report, in packed blocks; empty if there are no events."""
@@ -814,6 +1458,11 @@ class Result(ExportedResult):
             return fit(self, self.tables.analysis)
         stored = self.tables.timeline
         return stored, {} if stored is None else pack(self, stored)
+
+    def _analysis(self, what: str) -> _native.Analysis:
+        if (analysis := self.tables.analysis) is None:
+            raise _native.UsageError(f"a result on disk has no {what}: analyze the trace again")
+        return analysis
 
     def __repr__(self) -> str:
         return f"<whywait.Result of {self.run.name!r}: {len(self.metrics)} metrics, {len(self.tree)} call paths>"

@@ -30,9 +30,10 @@ from whywait.hypotheses.apply import apply
 from whywait.hypotheses.compiler import Compiler
 from whywait.hypotheses.kinds import IdealNetwork, Network, Overhead
 from whywait.hypotheses.lengths import Graph, fitted_networks
+from whywait.model.options import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
     from whywait.analysis.deviation import Deviation
@@ -90,7 +91,7 @@ class Simulation:
         *,
         left_out: Sequence[LeftOut] = (),
         base: Simulation | None = None,
-        options: Mapping[str, Any],
+        options: Options,
         threads: int | None,
         memory_limit: int | None,
         progress: Callable[[str, float], object] | None = None,
@@ -217,7 +218,7 @@ class Simulation:
         -------
         Result
         """
-        run, options = SimulatedRun(self), dict(self._options)
+        run, options = SimulatedRun(self), self._options.as_dict()
         if causes is not None:
             options["causes"] = causes
         return analyze(run, threads=self._threads, memory_limit=self._memory_limit, progress=progress, **options)
@@ -461,17 +462,15 @@ def whatif(
         compared = whatif(
             result, networks, hidden=hidden, threads=threads, memory_limit=memory_limit, progress=progress
         )
-    known = result.options if result is run else {}
-    options = _DEFAULTS | {
-        name: known[name] for name in (*_DEFAULTS, "counter_modes", "fold_recursion") if name in known
-    }
+    known = result.tables.options if result is run else Options()
+    options = Options(**{name: getattr(known, name) for name in _LIKE_MEASURED})
     limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit, "progress": progress}
     simulated, applied, left_out = found
     return Simulation(result, applied, simulated, left_out=left_out, base=compared, options=options, **limits)
 
 
-# How a simulated run is analyzed, unless the measured one was analyzed differently.
-_DEFAULTS = {"wrong_order_window": 100, "causes": True, "cost_model": "thesis", "idle_threads": False}
+# A simulated run is analyzed as the measured one was, but for what belongs to the measurement.
+_LIKE_MEASURED = ("wrong_order_window", "causes", "cost_model", "idle_threads", "counter_modes", "fold_recursion")
 
 
 def fit_network(run: Result | Run | str | PathLike[str], *, threads: int | None = None) -> dict[str, Network]:

@@ -26,9 +26,9 @@ def add(verbs: Any) -> None:
         verbs,
         "advise",
         "find the changes that would save the most time",
-        "Show the findings with the prices of all their changes. Then simulate the changes that delay costs, the "
-        "critical path, and wait states suggest, and rank them by the time they save. Savings of separate changes do "
-        "not add up; the steps of the plan build on each other.",
+        "Show the findings with the prices of all their changes. Then simulate the changes that findings, delay costs, "
+        "the critical path, and wait states suggest, and rank them by the time they save. Savings of separate changes "
+        "do not add up; the steps of the plan build on each other.",
         "whywait advise run/ --only balance,scale --rounds 2",
         run,
         operands={"trace": TRACE},

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 
-_FIT_TOLERANCE = 0.1
-
-
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Who waits for whom in a run, ready to be simulated.
@@ -156,19 +153,6 @@ class Lengths:
         found = iter(mpi.together(self._native.lengths, applicable, threads=self._threads))
         lengths = [None if one is None else next(found) for one in compiled]
         return [None if one is None else Length(*one) for one in lengths]
-
-
-def fits(length: float, measured: float) -> bool:
-    """Return whether a run on a network is so near to the measured one that it says something of other networks."""
-    return abs(length - measured) <= _FIT_TOLERANCE * measured
-
-
-def length_with(result: ResultData, hypothesis: Hypothesis, threads: int | None = None) -> Length | None:
-    """Return the length under one change, with a graph of its own; None if it cannot be applied."""
-    try:
-        return Lengths(result, [hypothesis], threads=threads).all_of([([hypothesis], None)])[0]
-    except _native.UsageError:
-        return None
 
 
 def native_analysis(result: ResultData) -> _native.Analysis:

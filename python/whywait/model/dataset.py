@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     import whywait._native as _native
+    from whywait.model.options import Options
     from whywait.model.timeline import Timeline
     from whywait.model.trace import TraceIdentity
 
@@ -30,8 +31,8 @@ class Dataset(Protocol):
         ...
 
     @property
-    def options(self) -> Mapping[str, Any]:
-        """The options of `whywait.analyze` that the result depends on."""
+    def options(self) -> Options:
+        """The options of the analysis that the result depends on."""
         ...
 
     @property

@@ -132,7 +132,7 @@ class ResultData:
         """Add the counters of the trace, and the longest queues, to a profile."""
         found = list(as_metrics(self.tables.counters, cells, self.tree, len(self.places))) if cells.num_rows else []
         # Queues are replayed for the whole run only.
-        if (levels := self.tables.queue_levels) is not None and "window" not in self.tables.options:
+        if (levels := self.tables.queue_levels) is not None and self.tables.options.window is None:
             found += longest_queues(levels)
         if not found:
             return profile
@@ -250,7 +250,7 @@ class ResultData:
 
     def need_whole(self) -> None:
         """Raise `whywait.UsageError` if this result covers a part of the run only."""
-        if "window" in self.tables.options:
+        if self.tables.options.window is not None:
             raise _native.UsageError("only the result of a whole run can be written, not that of a window")
 
     def window(self, begin: float, end: float) -> Window:

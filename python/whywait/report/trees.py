@@ -65,7 +65,7 @@ def tree_data(
         "metric": metric,
         "display_name": one.display_name,
         "unit": one.unit,
-        "window": result.tables.options.get("window"),
+        "window": result.tables.options.window,
         "metrics": list(_metrics(result, positions, depth)),
         "callpaths": list(_callpaths(result, metric, positions, depth)),
         "ranks": [{"rank": rank, "value": value} for rank, value in zip(processes.ranks.tolist(), values, strict=True)],

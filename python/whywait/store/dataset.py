@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.model import tables
+from whywait.model.options import Options
 from whywait.model.schema import schema_of
 from whywait.model.schema import tables as declared
 from whywait.model.trace import TraceIdentity
@@ -98,7 +99,7 @@ class Writer:
             dataset.trace.name,
             str(dataset.trace.path),
             dataset.trace.sha256,
-            dict(dataset.options),
+            dataset.options.as_dict(),
         ]
         self._mark = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]
         self._tables: dict[str, dict[str, Any]] = {}
@@ -164,7 +165,7 @@ class Writer:
                 "size": trace.size,
                 "sha256": trace.sha256,
             },
-            "options": dict(dataset.options),
+            "options": dataset.options.as_dict(),
             "time": {"origin": facts.get("origin"), "resolution": facts.get("resolution")},
             **{name: summary[name] for name in ("facts", "warnings", "oddities", "peak_memory")},
             **({"timeline": self._timeline} if self._timeline else {}),
@@ -209,8 +210,8 @@ class StoredDataset(StoredTables):
         return self._manifest
 
     @property
-    def options(self) -> dict[str, Any]:
-        return dict(self._manifest["options"])
+    def options(self) -> Options:
+        return Options.of(self._manifest["options"])
 
     @property
     def trace(self) -> TraceIdentity:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.model import tables
+from whywait.model.options import Options
 from whywait.model.schema import patterns
 from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows
 from whywait.model.trace import TraceIdentity
@@ -146,8 +147,8 @@ class ProfileDataset(StoredTables):
             raise CubeError(f"it has no times, only {known}" if known else "it has no times")
 
     @property
-    def options(self) -> dict[str, Any]:
-        return {}
+    def options(self) -> Options:
+        return Options()
 
     @property
     def trace(self) -> TraceIdentity:

@@ -81,8 +81,9 @@ from whywait.model import tables
 from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Price
     from whywait.analysis.findings.words import Words
     from whywait.model.calltree import CallTree
@@ -153,7 +154,7 @@ _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
 # A smaller share of the focus is nothing.
 _NOTHING = 0.001
 # What fails if a rule does.
-_FINDING = "a finding"
+_FINDING, _PRICE = "a finding", "a price"
 # A shorter focus is too short for findings; below this share, little is lost.
 _SECONDS, _LITTLE = 0.02, 0.05
 
@@ -353,6 +354,16 @@ def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Fi
         list(caveats(run)),
         rest(run, found, inside),
     )
+
+
+def proposals(run: Run, shown: Iterable[Finding]) -> Iterator[tuple[Finding, Change | Price]]:
+    """Yield the changes that findings propose, and prices that need no simulation."""
+    for one in shown:
+        for name in (one.rule, *one.remarks):
+            # A remark may be about prices, and proposes none.
+            if name in rules():
+                with run.result.surviving(_PRICE, name):
+                    yield from ((one, change) for change in rules()[name].changes(run, one))
 
 
 def _detect(run: Run) -> Iterator[Finding]:
