@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::error::{Error, Result};
 use crate::rank::Traced;
+use crate::{Error, Result};
 
 /// What is compared of a file.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 use memchr::memmem;
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Bytes of a file that are looked at to find out what it is.
 const HEAD: usize = 64 << 10;

@@ -14,7 +14,6 @@ mod columns;
 mod cycles;
 mod detect;
 mod elements;
-mod error;
 mod gloo;
 mod infer;
 mod info;
@@ -36,6 +35,6 @@ mod thread;
 mod window;
 
 pub use detect::{detect, is_other_chrome_trace};
-pub use error::{Error, Result};
 pub use open::open;
 pub use options::{Options, Paths};
+pub use whywait_otf2::source::{Error, Result};

@@ -9,13 +9,13 @@ use whywait_otf2::{Oddity, OddityKind, error::Place};
 use crate::columns::Columns;
 use crate::cycles::{self, File};
 use crate::detect::{Found, find, open as open_file};
-use crate::error::{Error, Result};
 use crate::infer;
 use crate::numbering::host;
 use crate::options::Options;
 use crate::rank::Traced;
 use crate::scan::scan;
 use crate::survey::preselect;
+use crate::{Error, Result};
 
 /// More unreadable events than this, and than one of a hundred, and a file is too damaged to be read.
 const MOST_UNREADABLE: u64 = 10;
@@ -38,7 +38,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<DeviceRecording> {
             (None, Some(path)) => (path, "a trace without events"),
             (None, None) => (&first, "no traces of the PyTorch profiler (*.pt.trace.json, *.pt.trace.json.gz)"),
         };
-        return Err(Error::NoTrace { path: path.clone(), why: why.to_owned() });
+        return Err(Error::no_trace(path, why));
     }
     let mut left_out: Vec<(String, String)> =
         found.empty.iter().map(|path| (file_name(path), "it is empty".to_owned())).collect();
@@ -53,7 +53,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<DeviceRecording> {
         }
     }
     if ranks.is_empty() {
-        return Err(Error::NoTrace { path: first, why: "no trace has events".to_owned() });
+        return Err(Error::no_trace(&first, "no trace has events"));
     }
     let mut oddities = Vec::new();
     number(&mut ranks, &mut oddities);
@@ -97,7 +97,7 @@ fn read(path: &Path, options: &Options) -> Result<Traced> {
             summary.events + summary.unreadable,
             summary.first_unreadable
         );
-        return Err(Error::Damaged { path: path.to_owned(), why });
+        return Err(Error::damaged(path, why));
     }
     Ok(Traced::new(path, columns, summary, options))
 }

@@ -7,11 +7,11 @@ use whywait_devices::{RANK_PATTERNS, by_name, file_name, in_parallel, numbers};
 
 use crate::cycles::{self, Chosen, File};
 use crate::detect::open;
-use crate::error::{Error, Result};
 use crate::info::Info;
 use crate::numbering::host;
 use crate::numbers::nanoseconds;
 use crate::scan::{Field, Fields, Sink, scan};
+use crate::{Error, Result};
 
 /// What was found of a set, of which some files are read.
 pub(crate) struct Preselected {

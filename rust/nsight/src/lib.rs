@@ -13,7 +13,6 @@
 mod build;
 mod clocks;
 mod detect;
-mod error;
 mod facts;
 mod host;
 mod mpi;
@@ -28,7 +27,7 @@ mod schema;
 pub mod sqlite;
 
 pub use detect::detect;
-pub use error::{Error, Result};
 pub use facts::{Facts, ReportFacts};
 pub use open::{Opened, open};
 pub use options::Options;
+pub use whywait_otf2::source::{Error, Result};

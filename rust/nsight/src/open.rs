@@ -11,13 +11,13 @@ use whywait_otf2::{Oddity, OddityKind, error::Place};
 use crate::build::{Built, build};
 use crate::clocks::{self, Begins};
 use crate::detect::detect;
-use crate::error::{Error, Result};
 use crate::facts::{Facts, ReportFacts};
 use crate::mpi::{self, Communication, Counts, Side};
 use crate::nccl;
 use crate::options::Options;
 use crate::report::Report;
 use crate::rows::CommRow;
+use crate::{Error, Result};
 
 /// More ranks than any run has.
 const MOST_RANKS: i64 = 1 << 20;
@@ -44,7 +44,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     let mut files: Vec<PathBuf> = paths.iter().flat_map(|path| detect(path)).collect();
     let given = paths.first().cloned().unwrap_or_default();
     if files.is_empty() {
-        return Err(Error::no_run(&given, "no SQLite exports of Nsight Systems (*.sqlite)"));
+        return Err(Error::no_trace(&given, "no SQLite exports of Nsight Systems (*.sqlite)"));
     }
     files.sort();
     files.dedup();
@@ -66,7 +66,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     if processes.is_empty() {
         let why = "no process has calls of MPI or CUDA, ranges of NVTX, or work on a device: record with nsys profile \
                    --trace=mpi,cuda,nvtx";
-        return Err(Error::no_run(&files[0], why));
+        return Err(Error::no_trace(&files[0], why));
     }
     let mut oddities: Vec<Oddity> =
         reports.iter_mut().flat_map(|report| std::mem::take(&mut report.oddities)).collect();
@@ -135,7 +135,7 @@ fn is_one_run(reports: &[Report], processes: &[Process]) -> Result<()> {
                 (begin - ended) as f64 / 1e9,
                 names[1]
             );
-            return Err(Error::no_run(reports[report].path.parent().unwrap_or(&reports[report].path), why));
+            return Err(Error::no_trace(reports[report].path.parent().unwrap_or(&reports[report].path), why));
         }
         last = last.max(Some((end, report)));
     }
@@ -154,7 +154,7 @@ fn number(reports: &[Report], processes: &mut [Process], oddities: &mut Vec<Oddi
         let names = [other, process.report].map(|report| file_name(&reports[report].path));
         let rank = said.unwrap_or_default();
         let why = format!("rank {rank} is in {} and in {}: give the reports of one run", names[0], names[1]);
-        return Err(Error::no_run(path.parent().unwrap_or(path), why));
+        return Err(Error::no_trace(path.parent().unwrap_or(path), why));
     }
     let files: Vec<PathBuf> = processes.iter().map(|process| reports[process.report].path.clone()).collect();
     // Several processes of one report have its name in common.

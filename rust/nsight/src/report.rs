@@ -9,7 +9,6 @@ use rustc_hash::FxHashMap;
 use whywait_devices::{Device, NONE, file_name};
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
-use crate::error::{Error, Result};
 use crate::names::Names;
 use crate::options::Options;
 use crate::payload::Layouts;
@@ -18,6 +17,7 @@ use crate::rows::{
 };
 use crate::schema::{NAMES, base, find};
 use crate::sqlite::{Database, Row, Table};
+use crate::{Error, Result};
 
 /// The low bits of the number of a thread that tell it from others of its process.
 const THREAD: i64 = 0xff_ffff;

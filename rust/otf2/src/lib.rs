@@ -27,6 +27,7 @@ mod oddity;
 pub mod reader;
 pub mod recording;
 pub mod records;
+pub mod source;
 pub mod wire;
 pub mod writer;
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::error::{Error, Result};
 use crate::header::is_trace;
+use crate::{Error, Result};
 
 /// How the names of traces end.
 const ENDINGS: [&str; 2] = [".prv", ".prv.gz"];
@@ -30,7 +30,7 @@ pub fn detect(path: &Path) -> bool {
 
 /// The trace that a path stands for.
 pub(crate) fn find(path: &Path) -> Result<PathBuf> {
-    let no_trace = |why: String| Error::NoTrace { path: path.to_owned(), why };
+    let no_trace = |why: String| Error::no_trace(path, why);
     if path.is_dir() {
         let found = traces_in(path);
         let [trace] = &found[..] else {
@@ -55,7 +55,7 @@ pub(crate) fn refuse(path: &Path, head: &[u8]) -> Error {
         _ if is_table(path) => "a table that Paraver saved (.csv), not a trace; give the trace from which it saved it",
         _ => "not a Paraver trace: its first line does not begin with #Paraver",
     };
-    Error::refused(path, why)
+    Error::damaged(path, why)
 }
 
 /// Whether a file is a table that Paraver saved beside a trace.

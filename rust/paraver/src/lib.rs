@@ -14,7 +14,6 @@ mod collectives;
 mod definitions;
 mod detect;
 mod emit;
-mod error;
 mod facts;
 mod header;
 mod labels;
@@ -32,8 +31,8 @@ mod teams;
 mod thread;
 
 pub use detect::detect;
-pub use error::{Error, Result};
 pub use facts::Facts;
 pub use open::open;
 pub use options::Options;
 pub use recording::ParaverRecording;
+pub use whywait_otf2::source::{Error, Result};

@@ -9,7 +9,6 @@ use whywait_otf2::{Oddity, OddityKind, error::Place};
 use crate::calls;
 use crate::collectives::{self, Operations};
 use crate::detect::{find, open as open_file, read_beside, refuse};
-use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::header::{Header, is_trace};
 use crate::labels::{Labels, Names};
@@ -22,6 +21,7 @@ use crate::recording::{Content, ParaverRecording};
 use crate::scan::{Places, Records, Scanned, scan};
 use crate::teams;
 use crate::thread::{Context, Odd, Thread};
+use crate::{Error, Result};
 
 /// A header is no longer, bytes.
 const LONGEST_HEADER: u64 = 1 << 26;
@@ -38,7 +38,7 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         read.map_err(Error::io(&path))?;
         return Err(refuse(&path, &first));
     }
-    let mut header = Header::read(&String::from_utf8_lossy(&first)).map_err(|why| Error::refused(&path, why))?;
+    let mut header = Header::read(&String::from_utf8_lossy(&first)).map_err(|why| Error::damaged(&path, why))?;
     select(&mut header, options, &path)?;
     let places = Places::new(&header, options.application.is_some());
     let mut scanned = scan(input, &places).map_err(Error::io(&path))?;
@@ -49,7 +49,11 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
             Some(extension) if extension == "gz" => format!("zcat {name} | head -n {} > whole.prv", line - 1),
             _ => format!("head -n {} {name} > whole.prv", line - 1),
         };
-        return Err(Error::Cut { path, line, records: scanned.records, command });
+        let why = format!(
+            "line {line} is cut off: {} whole records before it; --truncated analyzes these, or keep them with: {command}",
+            scanned.records
+        );
+        return Err(Error::damaged(&path, why));
     }
     let labels = read_beside(&path, ".pcf");
     let has_labels = labels.is_some();
@@ -59,7 +63,7 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     notes.lines(&scanned, &header, has_labels);
     if scanned.records > 0 {
         let silent = silent(&header, &scanned.threads, &options.types).map_err(|types| {
-            Error::refused(&path, format!("{} {}", refusal(&types, &labels), "--paraver-types makes regions of some"))
+            Error::damaged(&path, format!("{} {}", refusal(&types, &labels), "--paraver-types makes regions of some"))
         })?;
         for application in &silent {
             let text = format!("application {application} is left out: it has no events of MPI or OpenMP");
@@ -119,7 +123,7 @@ fn select(header: &mut Header, options: &Options, path: &Path) -> Result<()> {
     let known = (application as usize).checked_sub(1).filter(|at| *at < count);
     let Some(at) = known else {
         let why = format!("there is no application {application}: the trace has {count}");
-        return Err(Error::NoTrace { path: path.to_owned(), why });
+        return Err(Error::no_trace(path, why));
     };
     for (other, tasks) in header.applications.iter_mut().enumerate() {
         if other != at {

@@ -3,6 +3,7 @@
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
+use whywait_otf2::source;
 
 create_exception!(whywait, Error, PyException, "Base of all errors of this package.");
 create_exception!(whywait, ArchiveError, Error, "The file is at fault: missing, cut off, or not what it says it is.");
@@ -33,29 +34,11 @@ pub(crate) fn core_error(error: whywait_core::Error) -> PyErr {
     }
 }
 
-/// The Python exception for an error of the reader of PyTorch's traces.
-pub(crate) fn kineto_error(error: whywait_kineto::Error) -> PyErr {
+/// The Python exception for an error of a reader of another tool's traces.
+pub(crate) fn source_error(error: source::Error) -> PyErr {
     match error {
-        whywait_kineto::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
-        error @ whywait_kineto::Error::Damaged { .. } => ArchiveError::new_err(error.to_string()),
+        source::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
+        error @ source::Error::Damaged { .. } => ArchiveError::new_err(error.to_string()),
         error => UsageError::new_err(error.to_string()),
-    }
-}
-
-/// The Python exception for an error of the reader of Nsight Systems' reports.
-pub(crate) fn nsight_error(error: whywait_nsight::Error) -> PyErr {
-    match error {
-        whywait_nsight::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
-        error @ whywait_nsight::Error::NoRun { .. } => UsageError::new_err(error.to_string()),
-        error => ArchiveError::new_err(error.to_string()),
-    }
-}
-
-/// The Python exception for an error of the reader of Paraver's traces.
-pub(crate) fn paraver_error(error: whywait_paraver::Error) -> PyErr {
-    match error {
-        whywait_paraver::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
-        error @ whywait_paraver::Error::NoTrace { .. } => UsageError::new_err(error.to_string()),
-        error => ArchiveError::new_err(error.to_string()),
     }
 }

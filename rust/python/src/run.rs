@@ -15,7 +15,7 @@ use whywait_otf2::{Archive, Definitions, Event, Recording};
 use whywait_paraver::ParaverRecording;
 
 use crate::arrow::{Names, Table};
-use crate::errors::{UsageError, archive_error, kineto_error, nsight_error, paraver_error};
+use crate::errors::{UsageError, archive_error, source_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
 use crate::kineto;
@@ -123,19 +123,19 @@ impl Run {
         if whywait_paraver::detect(&path) {
             let options =
                 whywait_paraver::Options { types: types.unwrap_or_default(), application, truncated, inference };
-            let trace = detached(py, || whywait_paraver::open(&path, &options))?.map_err(paraver_error)?;
+            let trace = detached(py, || whywait_paraver::open(&path, &options))?.map_err(source_error)?;
             let trace = Arc::new(trace);
             return Ok(Self { paraver: Some(trace.clone()), has_choices, ..Self::new(trace) });
         }
         if !whywait_nsight::detect(&path).is_empty() {
             let options = nsight::options(paths, comm_kernels.as_deref().unwrap_or_default())?;
-            let opened = detached(py, || whywait_nsight::open(&[path], &options))?.map_err(nsight_error)?;
+            let opened = detached(py, || whywait_nsight::open(&[path], &options))?.map_err(source_error)?;
             let (traces, nsight) = (Arc::new(opened.recording), Some(opened.facts));
             return Ok(Self { traces: Some(traces.clone()), nsight, has_choices, ..Self::new(traces) });
         }
         if kineto::names_traces(&path) {
             let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default(), memory)?;
-            let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(kineto_error)?;
+            let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(source_error)?;
             let traces = Arc::new(traces);
             return Ok(Self { traces: Some(traces.clone()), has_choices, ..Self::new(traces) });
         }
