@@ -109,8 +109,6 @@ def test_files_of_the_binding_know_each_other_in_one_direction():
 CIRCLES = {
     # A record is decoded with tables of ids, which are records.
     "otf2": 5,
-    # A call that is caught needs the state of the process, which begins and ends with calls that are caught.
-    "record": 32,
 }
 CRATES = sorted(path.name for path in (ROOT / "rust").iterdir() if path.name not in {"core", "python"})
 

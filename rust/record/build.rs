@@ -132,13 +132,14 @@ fn main() {
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, reads: {}, arguments: {}, element: {}, roles: [{}] }},",
+            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, reads: {}, has_code: {}, arguments: {}, element: {}, roles: [{}] }},",
             camel(class),
             camel(group),
             large == Some("counts"),
             name.contains("catter") && roles[16] != "NO",
             name.contains("eighbor"),
             reads(name),
+            ["Mpi", "System"].contains(&owner) && group != "posix",
             arguments.max(large_arguments).max(least),
             function.element,
             roles.join(", "),
@@ -183,15 +184,20 @@ fn main() {
     }
     let source = format!(
         "{}\n{}\n{}\npub(crate) const GROUPS: &[(&str, Group)] = &[{names}];\npub(crate) const ROLES: usize = {};\n\
-         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\nexport! {{\n{exports}}}\n#[cfg(target_arch = \"x86_64\")]\nexport_variadic! {{\n{variadic}}}\n\
-         /// Functions of ARMCI, by their numbers.\npub(crate) static ARMCI: [(usize, unsafe extern \"C-unwind\" fn() -> c_int); {}] = [{}];\n",
+         pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\n",
         list("Class", &classes, camel),
         list("Group", &groups, camel),
         list("Role", ROLES, camel),
         ROLES.len(),
         functions.len(),
+    );
+    let exports = format!(
+        "export! {{\n{exports}}}\n#[cfg(target_arch = \"x86_64\")]\nexport_variadic! {{\n{variadic}}}\n\
+         /// Functions of ARMCI, by their numbers.\nstatic ARMCI: [(usize, unsafe extern \"C-unwind\" fn() -> c_int); {}] = [{}];\n",
         armci.len(),
         armci.join(", "),
     );
-    fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("table.rs"), source).unwrap();
+    let directory = env::var("OUT_DIR").unwrap();
+    fs::write(Path::new(&directory).join("table.rs"), source).unwrap();
+    fs::write(Path::new(&directory).join("exports.rs"), exports).unwrap();
 }

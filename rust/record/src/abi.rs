@@ -3,7 +3,7 @@
 //! A handle, a pointer, an `MPI_Aint` or an `MPI_Count` takes one register or one word of the stack in all of them; so the functions
 //! are the same, and these numbers are all there is.
 
-use crate::real::Library;
+use crate::library::Library;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -201,14 +201,6 @@ fn openmpi(library: &Library) -> Option<Abi> {
 }
 
 impl Abi {
-    /// Whether an error says that a message was longer than its buffer.
-    #[cold]
-    pub(crate) fn is_truncation(&self, code: c_int) -> bool {
-        use crate::real::own;
-        let mut class = 0;
-        own!(ERROR_CLASS, code, &raw mut class) == 0 && class == self.truncate
-    }
-
     /// The part of a word that is a handle.
     #[inline]
     pub(crate) fn mask(&self, word: usize) -> usize {
@@ -247,59 +239,6 @@ impl Abi {
     #[inline]
     pub(crate) fn tag(&self, tag: i32) -> i32 {
         if tag == self.any_tag { crate::format::TAG_ANY } else { tag }
-    }
-}
-
-/// An `MPI_Status`, in the program's memory or the recorder's.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Status(pub(crate) usize);
-
-impl Status {
-    fn field(self, offset: usize) -> i32 {
-        // SAFETY: MPI filled in the status, and the field is within it.
-        unsafe { ((self.0 + offset) as *const i32).read_unaligned() }
-    }
-
-    pub(crate) fn source(self) -> i32 {
-        get().peer(self.field(get().status_source))
-    }
-
-    pub(crate) fn tag(self) -> i32 {
-        get().tag(self.field(get().status_tag))
-    }
-
-    pub(crate) fn error(self) -> c_int {
-        self.field(get().status_error)
-    }
-
-    /// Element `i` of an array.
-    pub(crate) fn at(self, i: usize) -> Self {
-        Self(self.0.wrapping_add(i.wrapping_mul(get().status)))
-    }
-
-    /// Bytes of the message.
-    pub(crate) fn bytes(self) -> u64 {
-        use crate::real::{exists, own, own_symbol};
-        use crate::table::{LARGE, PROFILING, number};
-        let large = number::GET_COUNT * 4 + LARGE + PROFILING;
-        let mut count = -1_i64;
-        let code = if exists(large) {
-            own_symbol(large, [self.0, get().byte, &raw mut count as usize])
-        } else if exists(number::GET_ELEMENTS_X * 4 + PROFILING) {
-            own!(GET_ELEMENTS_X, self.0, get().byte, &raw mut count)
-        } else {
-            let mut short = -1_i32;
-            let code = own!(GET_COUNT, self.0, get().byte, &raw mut short);
-            count = i64::from(short);
-            code
-        };
-        if code == 0 { u64::try_from(count).unwrap_or(0) } else { 0 }
-    }
-
-    /// Whether the operation was cancelled.
-    pub(crate) fn cancelled(self) -> bool {
-        let mut flag = 0_i32;
-        crate::real::own!(TEST_CANCELLED, self.0, &raw mut flag) == 0 && flag != 0
     }
 }
 

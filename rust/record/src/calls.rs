@@ -1,23 +1,23 @@
 //! What is recorded of each class of functions: [`before`] the call and [`after`] it, as the two halves of a slot.
 
-use crate::abi::Status;
 use crate::clock::now;
 use crate::comms::Comm;
-use crate::completions::{List, failed, is_collective, leave_any, leave_completed, leave_some, put_back};
+use crate::completions::{List, failed, is_collective, leave_any, leave_completed, leave_some};
 use crate::context::Context;
 use crate::files::{self};
 use crate::format::{
     Entry, Extension, LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL,
     PEER_NULL, PEER_ROOT, PEER_UNDEFINED, Partitions, Request as Item, RequestKind, flags,
 };
-use crate::hook::Frame;
+use crate::frame::Frame;
 use crate::real::own;
-use crate::requests::{MESSAGES, REQUESTS, Request};
-use crate::spool::{self, Payload};
+use crate::requests::{MESSAGES, REQUESTS, Request, put_back};
+use crate::spool::Payload;
+use crate::status::Status;
 use crate::table::{Class, Function, Role, number};
 use crate::thread::Thread;
 use crate::windows::{self};
-use crate::{armci, kept, locks, posix, process, real, shmem, thread_starts};
+use crate::{armci, kept, locks, posix, process, real, shmem, state, thread_starts};
 use std::sync::atomic::Ordering;
 
 /// Bytes of an array of blocks.
@@ -392,7 +392,8 @@ pub(crate) fn before(context: &mut Context) {
         }
         Class::ThreadLock => context.enter(PEER_UNDEFINED, 0, locks::id(context.word(Role::Lock)), 0),
         Class::ThreadUnlock | Class::ThreadCondition => {
-            let released = locks::releases(context.thread, context.word(Role::Lock));
+            let lock = context.word(Role::Lock);
+            let released = locks::releases(&mut context.thread.held, lock);
             let (lock, order) = released.unwrap_or((NONE, 0));
             context.enter(PEER_UNDEFINED, 0, lock, u64::from(order));
         }
@@ -463,7 +464,17 @@ pub(crate) fn after(context: &mut Context) {
             process::finalized();
         }
         Class::Pcontrol => {}
-        class if class.is_of_files() => posix::leave(context),
+        Class::PosixOpen
+        | Class::PosixClose
+        | Class::PosixIo
+        | Class::PosixChar
+        | Class::PosixScan
+        | Class::PosixFlush
+        | Class::PosixSeek
+        | Class::PosixDup
+        | Class::PosixStatus
+        | Class::PosixMap
+        | Class::PosixName => posix::leave(context),
         // Zero: the lock was free, or the condition does not hold.
         Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
         Class::ArmciPut | Class::ArmciGet | Class::ArmciAtomic | Class::ArmciWait => armci::leave(context),
@@ -568,7 +579,7 @@ pub(crate) fn after(context: &mut Context) {
             if !fine {
                 put_back(&request);
             } else if request.active && request.kind == RequestKind::Receive {
-                process::note(NOTE_FREED_RECEIVE);
+                state::note(NOTE_FREED_RECEIVE);
             }
             context.leave(0, 0, 0, request.id);
         }
@@ -664,8 +675,8 @@ pub(crate) fn after(context: &mut Context) {
             // A mutex is acquired also if its owner died, and a condition wait acquires it again when time is up.
             let waited = context.function.class == Class::ThreadCondition && context.code == libc::ETIMEDOUT;
             let acquired = fine || waited || context.code == libc::EOWNERDEAD;
-            let (_, order) =
-                if acquired { locks::acquired(context.thread, context.word(Role::Lock)) } else { (NONE, 0) };
+            let lock = context.word(Role::Lock);
+            let (_, order) = if acquired { locks::acquired(&mut context.thread.held, lock) } else { (NONE, 0) };
             context.leave(0, 0, 0, u64::from(order));
         }
         Class::ThreadCreate => {
@@ -725,14 +736,14 @@ fn leave_operation(context: &mut Context) {
 fn name(context: &mut Context, what: u32, id: Option<u32>) {
     if let Some(id) = id.filter(|_| context.code == 0) {
         let text = real::text(context.word(Role::Text));
-        spool::define(Entry::Name, &Payload::default().u32(what).u32(id).text(text));
+        state::define(Entry::Name, &Payload::default().u32(what).u32(id).text(text));
     }
     context.leave(0, 0, 0, 0);
 }
 
 /// The call of MPI_Init, which returned before there was a spool.
 pub(crate) fn first(function: &'static Function, index: usize, frame: Frame, thread: &mut Thread, enter: u64) {
-    let record = process::options().is_some_and(|options| options.groups.contains(&function.group));
+    let record = state::options().is_some_and(|options| options.groups.contains(&function.group));
     let mut context = Context::new(function, index, false, frame, thread, record);
     context.enter(PEER_UNDEFINED, 0, NONE, 0);
     // SAFETY: the slot was just written; its thread is this one.

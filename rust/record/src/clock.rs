@@ -102,3 +102,20 @@ pub(crate) fn frequency(from: Reading, to: Reading) -> u64 {
     let (ticks, ns) = (to.ticks.wrapping_sub(from.ticks), to.monotonic.wrapping_sub(from.monotonic));
     if ns == 0 { 0 } else { (u128::from(ticks) * 1_000_000_000 / u128::from(ns)) as u64 }
 }
+
+/// Id of this boot of the machine: processes where it is the same, and the time namespace, share their clock.
+pub(crate) fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: Vec<u8> =
+        text.bytes().filter_map(|byte| char::from(byte).to_digit(16)).map(|digit| digit as u8).collect();
+    let mut id = [0; 16];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    id
+}
+
+/// Number of the time namespace, 0 if the kernel has none.
+pub(crate) fn time_namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/time").map_or(0, |file| std::os::unix::fs::MetadataExt::ino(&file))
+}

@@ -8,6 +8,7 @@ use crate::format::{BY_OTHERS, COMM_SELF, COMM_WORLD, CommName, Entry, NONE};
 use crate::handles::Handles;
 use crate::real::own;
 use crate::spool::{self, Payload};
+use crate::state;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -238,7 +239,7 @@ fn define_grid(id: u32, dimensions: &[Dimension]) {
     let payload = dimensions
         .iter()
         .fold(payload, |payload, &(size, periodic, place)| payload.i32(size).u32(u32::from(periodic != 0)).i32(place));
-    spool::define(Entry::Topology, &payload);
+    state::define(Entry::Topology, &payload);
 }
 
 fn grid(handle: usize, count: i32) -> Vec<Dimension> {
@@ -292,5 +293,5 @@ fn define(origin: &Origin, comm: &Comm, lead: u32, remote_lead: u32, world_rank:
         .u32(members.len() as u32);
     let payload = members.iter().fold(payload, |payload, member| payload.u32(*member));
     let payload = payload.text(&origin.text).u64(now());
-    spool::define(Entry::Comm, &payload);
+    state::define(Entry::Comm, &payload);
 }

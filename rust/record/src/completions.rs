@@ -1,8 +1,8 @@
 //! Requests that a call completes, and what is recorded of each.
 
-use crate::abi::Status;
 use crate::format::{Collective, Extension, Request as Item, RequestKind, Requests, flags};
-use crate::requests::{REQUESTS, Request};
+use crate::requests::{REQUESTS, Request, put_back};
+use crate::status::{Status, is_truncation};
 use crate::table::Role;
 
 use crate::context::Context;
@@ -138,13 +138,6 @@ pub(crate) fn leave_completed(context: &mut Context, request: &Request, status: 
     context.leave(item.peer, item.tag, received, if kind == 0 { 0 } else { request.id });
 }
 
-/// Puts back what a call did not complete.
-pub(crate) fn put_back(request: &Request) {
-    if request.handle != 0 {
-        REQUESTS.put_back(*request);
-    }
-}
-
 /// Second half of a call on one of an array: `index` is its place, if one was completed.
 pub(crate) fn leave_any(context: &mut Context, index: Option<i32>) {
     let taken = std::mem::take(&mut context.thread.taken);
@@ -196,7 +189,7 @@ pub(crate) fn leave_some(context: &mut Context, count: usize, place: impl Fn(usi
             let Some(request) = at.ok().and_then(|at| taken.get_mut(at)) else { continue };
             let status = array.map(|array| array.at(k));
             let error = if in_status { status.map_or(context.code, Status::error) } else { 0 };
-            let error = if error != 0 && context.abi.is_truncation(error) { 0 } else { error };
+            let error = if error != 0 && is_truncation(error) { 0 } else { error };
             if error == context.abi.pending && in_status {
                 continue;
             }

@@ -1,15 +1,14 @@
 //! A call under way: its arguments by role, and the two halves of its slot.
 
-use crate::abi::{self, Abi, Status};
+use crate::abi::{self, Abi};
 use crate::clock::now;
 use crate::comms::{self, Comm, Origin};
 use crate::files::{self, File};
 use crate::format::{Call, Extension, NONE, NOTE_UNKNOWN_COMM, RequestKind, Wide, flags};
-use crate::hook::Frame;
-use crate::polling;
-use crate::process;
-use crate::real::Returned;
+use crate::frame::{Frame, Returned};
 use crate::requests::{REQUESTS, Request, new_ids};
+use crate::state;
+use crate::status::{Status, is_truncation};
 use crate::table::{Function, LARGE, NO, Role};
 use crate::thread::Thread;
 use crate::windows::{self, Window};
@@ -78,9 +77,9 @@ impl<'a> Context<'a> {
     #[inline]
     pub(crate) fn returned(&mut self, returned: &Returned) {
         self.leave = now();
-        self.code = returned.code(self.function);
+        self.code = self.function.code(returned);
         self.value = returned.word;
-        if self.code != 0 && self.function.class.receives() && self.abi.is_truncation(self.code) {
+        if self.code != 0 && self.function.class.receives() && is_truncation(self.code) {
             self.code = 0;
         }
     }
@@ -140,7 +139,7 @@ impl<'a> Context<'a> {
         match self.comm {
             None => {
                 if self.abi.mask(self.word(Role::Comm)) != self.abi.comm_null {
-                    process::note(NOTE_UNKNOWN_COMM);
+                    state::note(NOTE_UNKNOWN_COMM);
                 }
                 NONE
             }
@@ -256,9 +255,6 @@ impl<'a> Context<'a> {
             // SAFETY: the field is aligned and lives as long as the slot.
             unsafe { AtomicU64::from_ptr(&raw mut slot.leave).store(self.leave, Ordering::Release) };
             self.thread.open = std::ptr::null_mut();
-            if self.record && self.function.tests {
-                polling::tested(self);
-            }
         }
     }
 

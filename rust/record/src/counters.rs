@@ -5,26 +5,12 @@
 //! process and are read by the thread that called MPI_Init only.
 
 use crate::format::{COUNTERS, CounterSource, Entry, NONE};
+use crate::meaning::{ACCUMULATED, LEVEL, Meaning, POINT};
 use crate::mpi_counters::{self, Variable};
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// How values relate to time, as in OTF2.
-pub(crate) const ACCUMULATED: u32 = 0x00;
-pub(crate) const POINT: u32 = 0x11;
-pub(crate) const MAXIMUM: u32 = 0x21;
-pub(crate) const LEVEL: u32 = 0x31;
-
-/// What a counter counts, for readers.
-pub(crate) struct Meaning {
-    pub(crate) name: String,
-    pub(crate) mode: u32,
-    /// Its values are multiples of this power of ten in the unit.
-    pub(crate) exponent: i32,
-    pub(crate) unit: &'static str,
-    pub(crate) description: String,
-}
 
 /// What is read.
 #[derive(Default)]
@@ -132,7 +118,7 @@ const UNWRITTEN: u64 = u64::MAX;
 fn define(number: u32, source: u32, meaning: &Meaning) {
     let payload = Payload::default().u32(number).u32(source).u32(meaning.mode).i32(meaning.exponent);
     let payload = payload.text(&meaning.name).text(meaning.unit).text(&meaning.description);
-    spool::define(Entry::Counter, &payload);
+    state::define(Entry::Counter, &payload);
 }
 
 /// Says that a counter cannot be had.

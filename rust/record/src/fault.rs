@@ -1,8 +1,7 @@
 //! What happens when the recorder itself fails: a line on standard error, and the program goes on.
 
-use crate::process;
 use std::ffi::c_int;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One line on standard error.
 pub(crate) fn say(text: &str) {
@@ -35,44 +34,19 @@ impl Drop for Uncancelled {
     }
 }
 
-/// `errno` as the program has it: it is set back when this goes. MPI's functions may change it, but of the C library's, each does it in its own way.
-pub(crate) struct Errno(c_int);
-
-impl Errno {
-    pub(crate) fn new() -> Self {
-        // SAFETY: the thread's own variable.
-        Self(unsafe { *libc::__errno_location() })
-    }
-
-    /// Before the program's function is called.
-    pub(crate) fn set_back(&self) {
-        // SAFETY: the thread's own variable.
-        unsafe { *libc::__errno_location() = self.0 };
-    }
-
-    /// The program's function returned.
-    pub(crate) fn keep(&mut self) {
-        // SAFETY: the thread's own variable.
-        self.0 = unsafe { *libc::__errno_location() };
-    }
+/// The program's `errno`.
+pub(crate) fn errno() -> c_int {
+    // SAFETY: the thread's own variable.
+    unsafe { *libc::__errno_location() }
 }
 
-impl Drop for Errno {
-    fn drop(&mut self) {
-        self.set_back();
-    }
+/// Sets it.
+pub(crate) fn set_errno(value: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value };
 }
 
 /// Runs the recorder's own code. A panic in it ends the recording, and not the program; false is returned.
 pub(crate) fn caught(code: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(code)).is_ok()
-}
-
-/// Panics of the recorder's code are told in one line.
-pub(crate) fn prepare() {
-    set_hook(Box::new(|info| {
-        process::stop(crate::format::LOST_BUG, "a fault of the recorder");
-        let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
-        say(&format!("recording stops: a fault of the recorder{place}; please report it"));
-    }));
 }

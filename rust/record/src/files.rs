@@ -4,7 +4,8 @@ use crate::abi;
 use crate::comms::Comm;
 use crate::format::{Entry, NONE};
 use crate::handles::Handles;
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// A file.
@@ -38,7 +39,7 @@ pub(crate) fn add(handle: usize, comm: Option<&Comm>, mode: i32, name: &str) -> 
     }
     let id = COUNT.fetch_add(1, Relaxed);
     let k = comm.files.fetch_add(1, Relaxed);
-    spool::define(Entry::File, &Payload::default().u32(id).u32(comm.id).u32(k).i32(mode).text(name));
+    state::define(Entry::File, &Payload::default().u32(id).u32(comm.id).u32(k).i32(mode).text(name));
     FILES.insert(handle, File { id });
     id
 }

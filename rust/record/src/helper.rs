@@ -1,16 +1,20 @@
 //! A thread of the recorder that makes chunks ready before they are needed. It starts when the first chunk is half full, or at the beginning where
 //! threads are recorded.
 
-use crate::sampler;
-use crate::thread::Thread;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+/// What is asked for: a function, and what it is to be called with.
+type Work = (fn(usize), usize);
+/// Whether the sampler runs, and how it is looked after.
+type Sampler = (fn() -> bool, fn());
 
 static ENABLED: AtomicBool = AtomicBool::new(true);
 static RUNS: AtomicBool = AtomicBool::new(false);
-static ASKING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static ASKING: Mutex<Vec<Work>> = Mutex::new(Vec::new());
 static WAKE: Condvar = Condvar::new();
+static SAMPLER: OnceLock<Sampler> = OnceLock::new();
 /// How often the sampler is looked after.
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -18,6 +22,11 @@ const INTERVAL: Duration = Duration::from_millis(100);
 static HURRIES: AtomicBool = AtomicBool::new(false);
 /// How long others are waited for that begin with it.
 const PATIENCE: Duration = Duration::from_millis(5);
+
+/// Looks after the sampler from now on, while it runs.
+pub(crate) fn look_after(runs: fn() -> bool, look: fn()) {
+    let _ = SAMPLER.set((runs, look));
+}
 
 /// Has the sampler looked after soon.
 pub(crate) fn hurry() {
@@ -38,15 +47,13 @@ pub(crate) fn begin() {
     }
 }
 
-/// Asks for the next chunk of a thread. The state of a thread is never freed.
-pub(crate) fn ask(thread: &Thread) {
+/// Has a function called soon, unless threads do all themselves.
+pub(crate) fn ask(work: fn(usize), with: usize) {
     begin();
-    if !ENABLED.load(Relaxed) {
-        return;
+    if ENABLED.load(Relaxed) {
+        ASKING.lock().unwrap_or_else(PoisonError::into_inner).push((work, with));
+        WAKE.notify_one();
     }
-    thread.asks();
-    ASKING.lock().unwrap_or_else(PoisonError::into_inner).push(std::ptr::from_ref(thread).expose_provenance());
-    WAKE.notify_one();
 }
 
 /// Starts a thread of the recorder; signals are for the program's threads.
@@ -66,21 +73,22 @@ fn run() {
     loop {
         let mut asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
         while asking.is_empty() {
-            if sampler::is_on() {
+            if SAMPLER.get().is_some_and(|(runs, _)| runs()) {
                 asking = WAKE.wait_timeout(asking, INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
                 break;
             }
             asking = WAKE.wait(asking).unwrap_or_else(PoisonError::into_inner);
         }
-        let threads = std::mem::take(&mut *asking);
+        let asked = std::mem::take(&mut *asking);
         drop(asking);
-        for thread in threads {
-            // SAFETY: states of threads are never freed, and `prepare` touches only what is shared.
-            unsafe { (*std::ptr::with_exposed_provenance::<Thread>(thread)).prepare() };
+        for (work, with) in asked {
+            work(with);
         }
         if HURRIES.swap(false, Relaxed) {
             std::thread::sleep(PATIENCE);
         }
-        sampler::look();
+        if let Some((_, look)) = SAMPLER.get() {
+            look();
+        }
     }
 }

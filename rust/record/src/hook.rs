@@ -3,88 +3,12 @@
 use crate::callers::{self, Caller};
 use crate::calls;
 use crate::context::Context;
-use crate::real::Returned;
+use crate::frame::{Frame, Returned};
+use crate::modes::{KEEP, MODES, PASS, RECORD, SPECIAL};
 use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
-use crate::{armci, fault, kept, posix, process, real, thread, thread_starts};
+use crate::{armci, fault, kept, polling, posix, process, real, state, thread, thread_starts};
 use std::arch::naked_asm;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-
-/// The call goes on to MPI and nothing else happens.
-pub(crate) const PASS: u8 = 0;
-/// Not recorded, but what later calls need is kept.
-pub(crate) const KEEP: u8 = 1;
-/// Recorded.
-pub(crate) const RECORD: u8 = 2;
-/// Begins, ends or switches the recording.
-pub(crate) const SPECIAL: u8 = 3;
-
-/// What happens to each function now. Before MPI_Init, and once recording is off, only those that begin it are looked at.
-pub(crate) static MODES: [AtomicU8; FUNCTIONS.len()] = {
-    let mut modes = [const { AtomicU8::new(PASS) }; FUNCTIONS.len()];
-    let mut i = 0;
-    while i < modes.len() {
-        if FUNCTIONS[i].class.begins() {
-            modes[i] = AtomicU8::new(SPECIAL);
-        }
-        i += 1;
-    }
-    modes
-};
-
-/// Number of registers that hold arguments.
-#[cfg(target_arch = "x86_64")]
-const REGISTERS: usize = 6;
-#[cfg(target_arch = "aarch64")]
-const REGISTERS: usize = 8;
-
-/// What [`catch`] makes of a call: the registers with arguments, the caller's frame pointer, the return address, and then the
-/// arguments on the stack. Everything is a word, and arguments are addressed as words from its beginning. Before it lies the first
-/// argument in a floating-point register, on x86-64.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct Frame(*mut usize);
-
-impl Frame {
-    /// The frame at an address.
-    pub(crate) fn at(address: usize) -> Self {
-        Self(address as *mut usize)
-    }
-
-    /// Where it lies.
-    pub(crate) fn address(self) -> usize {
-        self.0 as usize
-    }
-
-    /// The word at a place given by [`Function::roles`](crate::table::Function::roles).
-    pub(crate) fn word(self, place: u8) -> usize {
-        // SAFETY: places come from the table, which lists the arguments that the caller passed.
-        unsafe { *self.0.add(usize::from(place)) }
-    }
-
-    /// Changes an argument. The words of its arguments belong to the called function, registers and stack alike.
-    pub(crate) fn set(self, place: u8, value: usize) {
-        // SAFETY: as above.
-        unsafe { *self.0.add(usize::from(place)) = value }
-    }
-
-    /// Argument `i`.
-    pub(crate) fn argument(self, i: usize) -> usize {
-        self.word(if i < REGISTERS { i } else { i + 2 } as u8)
-    }
-
-    /// The first argument in a floating-point register.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn float(self) -> f64 {
-        // SAFETY: `catch` stored the word.
-        f64::from_bits(unsafe { *self.0.sub(2) } as u64)
-    }
-
-    /// Return address, stack pointer and frame pointer in the caller, after the return.
-    pub(crate) fn caller(self) -> (usize, usize, usize) {
-        // SAFETY: `catch` stored these words.
-        unsafe { (*self.0.add(REGISTERS + 1), self.0.add(REGISTERS + 2) as usize, *self.0.add(REGISTERS)) }
-    }
-}
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Makes a [`Frame`] and calls [`hook`]; the number of the symbol is in a scratch register.
 #[cfg(target_arch = "x86_64")]
@@ -224,31 +148,37 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
             real::call(symbol, frame)
         };
     }
-    if index == number::PTHREAD_CREATE && !process::wants_threads() {
+    if index == number::PTHREAD_CREATE && !state::wants_threads() {
         return thread_starts::create(symbol, frame);
     }
-    let mut errno = of_system.then(fault::Errno::new);
     if mode == SPECIAL && function.class.begins() {
-        return process::begin(symbol, function, frame);
+        return process::begin(symbol, function, frame, |thread, enter| {
+            calls::first(function, index, frame, thread, enter);
+        });
     }
+    // MPI's functions may change it, but of the C library's, each does so in its own way.
+    let errno = if of_system { fault::errno() } else { 0 };
     let Some(mut thread) = thread::enter(frame, function.owner) else {
         posix::passes(function, frame);
-        drop(errno);
+        if of_system {
+            fault::set_errno(errno);
+        }
         return within(symbol, function, frame);
     };
     let records = mode != KEEP && !(mode == RECORD && is_hidden(symbol, function, frame));
     let mut context = Context::new(function, index, symbol & LARGE != 0, frame, &mut thread, records);
     let fine = fault::caught(|| calls::before(&mut context));
-    if let Some(errno) = &errno {
-        errno.set_back();
+    if of_system {
+        fault::set_errno(errno);
     }
     let returned = real::call(symbol, frame);
-    if let Some(errno) = &mut errno {
-        errno.keep();
-    }
+    let errno = if of_system { fault::errno() } else { 0 };
     context.returned(&returned);
-    if fine {
-        fault::caught(|| calls::after(&mut context));
+    if fine && fault::caught(|| calls::after(&mut context)) && function.tests {
+        fault::caught(|| polling::tested(&mut context));
+    }
+    if of_system {
+        fault::set_errno(errno);
     }
     returned
 }
@@ -257,7 +187,7 @@ unsafe extern "C-unwind" fn hook(symbol: usize, frame: Frame) -> Returned {
 #[cold]
 #[inline(never)]
 fn within(symbol: usize, function: &'static Function, frame: Frame) -> Returned {
-    if process::ends(function.class) {
+    if function.class.ends() {
         fault::caught(process::finalizing);
     }
     let makes = function.class == Class::WinCreate || kept::is_kept(function.class);
@@ -281,6 +211,7 @@ fn within(symbol: usize, function: &'static Function, frame: Frame) -> Returned 
 }
 
 /// Whether a call of the C library is the program's, and one that is recorded.
+#[inline(never)]
 fn is_of_program(function: &Function, frame: Frame) -> bool {
     match callers::of(frame.caller().0) {
         Caller::Library => false,
@@ -297,56 +228,4 @@ fn is_hidden(symbol: usize, function: &Function, frame: Frame) -> bool {
         && function.owner == Owner::Mpi
         && callers::count(frame.caller().0)
         && real::is_first(symbol)
-}
-
-impl Class {
-    /// Whether a call of it takes requests out of the table before it may complete them.
-    pub(crate) const fn takes_requests(self) -> bool {
-        matches!(
-            self,
-            Self::Wait
-                | Self::Waitany
-                | Self::Waitall
-                | Self::Waitsome
-                | Self::Test
-                | Self::Testany
-                | Self::Testall
-                | Self::Testsome
-                | Self::Start
-                | Self::Startall
-                | Self::RequestFree
-                | Self::Cancel
-        )
-    }
-
-    /// Whether a call of it may end with one message that was received.
-    pub(crate) const fn receives(self) -> bool {
-        matches!(
-            self,
-            Self::Recv | Self::Mrecv | Self::Sendrecv | Self::Wait | Self::Test | Self::Waitany | Self::Testany
-        )
-    }
-
-    /// Whether it is about files, and no function of MPI.
-    pub(crate) const fn is_of_files(self) -> bool {
-        matches!(
-            self,
-            Self::PosixOpen
-                | Self::PosixClose
-                | Self::PosixIo
-                | Self::PosixChar
-                | Self::PosixScan
-                | Self::PosixFlush
-                | Self::PosixSeek
-                | Self::PosixDup
-                | Self::PosixStatus
-                | Self::PosixMap
-                | Self::PosixName
-        )
-    }
-
-    /// Whether a call of the program begins the recording.
-    const fn begins(self) -> bool {
-        matches!(self, Self::Init | Self::SessionInit | Self::ShmemInit)
-    }
 }

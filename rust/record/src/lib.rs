@@ -23,17 +23,22 @@ mod comms;
 mod completions;
 mod context;
 mod counters;
+mod exports;
 mod fault;
 mod files;
 #[path = "../../recording/src/format.rs"]
 #[allow(dead_code, unreachable_pub)]
 pub mod format;
+mod frame;
 mod handles;
 mod heap;
 mod helper;
 mod hook;
 mod kept;
+mod library;
 mod locks;
+mod meaning;
+mod modes;
 mod modules;
 mod mpi_counters;
 mod openmp;
@@ -44,6 +49,7 @@ mod process;
 mod python;
 mod real;
 mod requests;
+mod runs;
 #[cfg(target_arch = "x86_64")]
 mod sampler;
 #[cfg(not(target_arch = "x86_64"))]
@@ -52,6 +58,8 @@ mod sampler;
 mod shmem;
 mod spool;
 mod stack;
+mod state;
+mod status;
 mod sync;
 mod system;
 mod table;

@@ -1,7 +1,6 @@
 //! Locks of threads: which one an address means, and who has it for the how manyth time.
 
 use crate::handles::Handles;
-use crate::thread::Thread;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
@@ -40,25 +39,25 @@ pub(crate) fn id(address: usize) -> u32 {
 }
 
 /// The thread has a lock now; the lock itself sees to it that others have it before or after. Returns its number and the order.
-pub(crate) fn acquired(thread: &mut Thread, address: usize) -> (u32, u32) {
-    if let Some(held) = thread.held.iter_mut().rev().find(|held| held.address == address) {
-        held.depth += 1;
-        return (held.id, held.order);
+pub(crate) fn acquired(held: &mut Vec<Held>, address: usize) -> (u32, u32) {
+    if let Some(known) = held.iter_mut().rev().find(|known| known.address == address) {
+        known.depth += 1;
+        return (known.id, known.order);
     }
     let lock = lock(address);
     let order = lock.count.fetch_add(1, Relaxed).wrapping_add(1);
-    thread.held.push(Held { address, id: lock.id, order, depth: 1 });
+    held.push(Held { address, id: lock.id, order, depth: 1 });
     (lock.id, order)
 }
 
 /// The thread is about to release a lock; none if it is not known to have it.
-pub(crate) fn releases(thread: &mut Thread, address: usize) -> Option<(u32, u32)> {
-    let at = thread.held.iter().rposition(|held| held.address == address)?;
-    let held = thread.held.get_mut(at)?;
-    held.depth -= 1;
-    let (id, order, depth) = (held.id, held.order, held.depth);
+pub(crate) fn releases(held: &mut Vec<Held>, address: usize) -> Option<(u32, u32)> {
+    let at = held.iter().rposition(|known| known.address == address)?;
+    let known = held.get_mut(at)?;
+    known.depth -= 1;
+    let (id, order, depth) = (known.id, known.order, known.depth);
     if depth == 0 {
-        thread.held.swap_remove(at);
+        held.swap_remove(at);
     }
     Some((id, order))
 }

@@ -5,7 +5,8 @@
 use crate::clock::now;
 use crate::fault::Uncancelled;
 use crate::format::{Entry, PAGE};
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state;
 use framehop::{ExplicitModuleSectionInfo, Module, MustNotAllocateDuringUnwind, Unwinder, UnwinderNative};
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::fs::File;
@@ -249,7 +250,7 @@ fn list(old: Option<&Modules>) -> Modules {
                 .u64(object.range.end as u64)
                 .text(&object.build_id)
                 .text(object.path.as_os_str().as_bytes());
-            spool::define(Entry::Module, &payload);
+            state::define(Entry::Module, &payload);
         }
     }
     ranges.sort_by_key(|(range, _)| range.start);

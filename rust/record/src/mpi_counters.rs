@@ -1,7 +1,7 @@
 //! Performance variables of MPI (MPI_T), which it counts itself: lengths of queues, messages, bytes, retries.
 
 use crate::abi;
-use crate::counters::{ACCUMULATED, LEVEL, MAXIMUM, Meaning};
+use crate::meaning::{ACCUMULATED, LEVEL, MAXIMUM, Meaning};
 use crate::real::{self, own};
 use std::ffi::{CStr, c_int};
 use std::ptr;

@@ -4,10 +4,10 @@
 //! calls that take no time. Tasks that are executed at once, or that are not tied to a thread, are part of what made them.
 
 use crate::format::{BEGINS, Call, ENDS, NONE};
-use crate::hook::{MODES, RECORD};
+use crate::modes::{MODES, RECORD};
 use crate::table::number;
 use crate::thread::{self, Inside};
-use crate::{fault, locks, process};
+use crate::{fault, locks, state};
 use std::arch::asm;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -28,7 +28,7 @@ struct StartTool {
 /// The runtime of OpenMP starts: it gets the callbacks if threads are to be recorded.
 #[unsafe(no_mangle)]
 extern "C" fn ompt_start_tool(_: c_uint, _: *const c_char) -> *mut c_void {
-    if !process::wants_threads() {
+    if !state::wants_threads() {
         return ptr::null_mut();
     }
     Box::into_raw(Box::new(StartTool { initialize, finalize, data: 0 })).cast()
@@ -243,7 +243,7 @@ unsafe extern "C" fn mutex_acquired(kind: c_int, lock: usize, code: usize) {
         }
         let function = if kind == CRITICAL { number::OMP_CRITICAL_SBLOCK } else { number::OMP_SET_LOCK };
         let Some(mut thread) = recorded(function) else { return };
-        let (id, order) = locks::acquired(&mut thread, lock);
+        let (id, order) = locks::acquired(&mut thread.held, lock);
         let call = Call { object: id, bytes: order, ..plain(code) };
         if kind == CRITICAL {
             begins(&mut thread, function, call);
@@ -261,7 +261,7 @@ unsafe extern "C" fn mutex_released(kind: c_int, lock: usize, code: usize) {
         }
         let function = if kind == CRITICAL { number::OMP_CRITICAL_SBLOCK } else { number::OMP_UNSET_LOCK };
         let Some(mut thread) = recorded(function) else { return };
-        let (id, order) = locks::releases(&mut thread, lock).unwrap_or((NONE, 0));
+        let (id, order) = locks::releases(&mut thread.held, lock).unwrap_or((NONE, 0));
         let call = Call { object: id, bytes: order, ..plain(code) };
         if kind == CRITICAL {
             ends(&mut thread, function, call);
@@ -276,9 +276,9 @@ unsafe extern "C" fn nest_lock(endpoint: c_int, lock: usize, _: usize) {
     fault::caught(|| {
         if let Some(mut thread) = recorded(number::OMP_SET_LOCK) {
             if endpoint == BEGIN {
-                let (id, order) = locks::acquired(&mut thread, lock);
+                let (id, order) = locks::acquired(&mut thread.held, lock);
                 ends(&mut thread, number::OMP_SET_LOCK, Call { object: id, bytes: order, ..plain(0) });
-            } else if let Some((id, order)) = locks::releases(&mut thread, lock) {
+            } else if let Some((id, order)) = locks::releases(&mut thread.held, lock) {
                 begins(&mut thread, number::OMP_UNSET_LOCK, Call { object: id, bytes: order, ..plain(0) });
             }
         }

@@ -3,10 +3,12 @@
 //! Descriptors that were opened unseen, before the recording or by other libraries, are looked up when they are first used.
 
 use crate::context::Context;
+use crate::fault;
 use crate::format::{Entry, FILE_OTHER, FILE_PATH, FILE_STANDARD, IO_ISO_C, IO_POSIX, NONE, PEER_UNDEFINED};
-use crate::hook::Frame;
+use crate::frame::Frame;
 use crate::real;
 use crate::spool::{self, Payload};
+use crate::state;
 use crate::table::{Class, Function, NO, Role, number};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};
@@ -58,7 +60,7 @@ fn look_up(fd: c_int, paradigm: u32, path: &[u8]) -> Option<u32> {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let next = files.len() as u32;
     Some(*files.entry((paradigm, name.to_vec())).or_insert_with(|| {
-        spool::define(Entry::PosixFile, &Payload::default().u32(next).u32(paradigm).u32(kind).text(name));
+        state::define(Entry::PosixFile, &Payload::default().u32(next).u32(paradigm).u32(kind).text(name));
         next
     }))
 }
@@ -278,8 +280,7 @@ pub(crate) fn leave(context: &mut Context) {
         _ => value as c_int == -1,
     };
     if failed {
-        // SAFETY: the thread's own variable.
-        context.code = unsafe { *libc::__errno_location() }.max(1);
+        context.code = fault::errno().max(1);
         context.leave(0, 0, 0, u64::from(NONE));
         return;
     }

@@ -4,52 +4,34 @@ use crate::clock::{self, Reading, now};
 use crate::fault::{self, Uncancelled, say};
 use crate::format::{
     CLAIM, DIRECTORY, END_ABORTED, END_EXITED, END_FINALIZED, ENVIRONMENT_ACTIVE, ENVIRONMENT_ARCHIVE,
-    ENVIRONMENT_OPTIONS, Entry, LOST_LIMIT, LOST_SPACE, NAME_PROGRAM, NONE, PRESENT,
+    ENVIRONMENT_OPTIONS, Entry, NAME_PROGRAM, PRESENT,
 };
-use crate::hook::{Frame, KEEP, MODES, PASS, RECORD};
+use crate::frame::{Frame, Returned};
+use crate::modes::{MODES, PASS};
 use crate::options::{Options, Window};
-use crate::real::{self, Returned, own};
-use crate::spool::{self, Payload, Spool, Stop};
-use crate::table::{Class, FUNCTIONS, Function, Group, Owner, number};
-use crate::{
-    abi, callers, calls, comms, counters, heap, helper, polling, sampler, sync, system, thread, title, unwind,
-};
+use crate::real::{self, own};
+use crate::spool::{self, Payload, Spool};
+use crate::state::{self, LOADED, Loaded, RECORDING, SAMPLES, options, set_modes, stop, switch};
+use crate::table::{Class, Function, Group, number};
+use crate::thread::{self, Thread};
+use crate::{abi, callers, comms, counters, heap, helper, library, runs, sampler, sync, system, title, unwind};
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{env, ptr};
 
-/// What was found when the library was loaded.
-struct Loaded {
-    archive: PathBuf,
-    options: Options,
-    reading: Reading,
-    time: u64,
-}
-
-static LOADED: OnceLock<Loaded> = OnceLock::new();
 /// The process was started by one that is recorded.
 static INNER: AtomicBool = AtomicBool::new(false);
 /// MPI_Init was called.
 static BEGUN: AtomicBool = AtomicBool::new(false);
-/// Calls are recorded, but for switches.
-static RECORDING: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 /// MPI was begun by a session.
 static SESSION: AtomicBool = AtomicBool::new(false);
 /// OpenSHMEM was begun by `start_pes`: the process may just exit.
 static PLAIN_EXIT: AtomicBool = AtomicBool::new(false);
-/// Switches by MPI_Pcontrol.
-static SWITCHES: Mutex<Vec<(u64, bool)>> = Mutex::new(Vec::new());
-static SWITCH_COUNT: AtomicU64 = AtomicU64::new(0);
-static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
-/// Counts for [`Entry::Note`].
-static NOTES: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
 /// In the environment of the process, changed in place once it records: to set a variable then could disturb another thread.
 static ACTIVE: AtomicUsize = AtomicUsize::new(0);
 
@@ -93,18 +75,15 @@ extern "C" fn loaded() {
     });
 }
 
-/// Whether threads are recorded, once MPI is begun.
-pub(crate) fn wants_threads() -> bool {
-    options().is_some_and(|options| options.groups.contains(&Group::Threads))
-}
-
-/// Options of the recording.
-pub(crate) fn options() -> Option<&'static Options> {
-    LOADED.get().map(|loaded| &loaded.options)
-}
-
 /// MPI_Init, MPI_Init_thread, the first MPI_Session_init, or their likes in OpenSHMEM.
-pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) -> Returned {
+///
+/// Once it is recorded, `first` records the call itself, which was entered at a time.
+pub(crate) fn begin(
+    symbol: usize,
+    function: &'static Function,
+    frame: Frame,
+    first: impl FnOnce(&mut Thread, u64),
+) -> Returned {
     if INNER.swap(false, Ordering::Relaxed) {
         say(&format!("{} runs unrecorded: a recorded program started it", title::executable()));
     }
@@ -113,12 +92,12 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
     }
     let enter = now();
     let returned = real::call(symbol, frame);
-    if returned.code(function) != 0 {
+    if function.code(&returned) != 0 {
         BEGUN.store(false, Ordering::Release);
         return returned;
     }
     fault::caught(|| {
-        fault::prepare();
+        prepare_panics();
         PLAIN_EXIT.store(symbol >> 2 == number::START_PES, Ordering::Relaxed);
         let session = (function.class == Class::SessionInit).then(|| {
             SESSION.store(true, Ordering::Relaxed);
@@ -131,9 +110,10 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
         if starts {
             let mut active = thread::enter_apart();
             if let Some(thread) = active.as_mut() {
-                calls::first(function, symbol >> 2, frame, thread, enter);
+                first(thread, enter);
                 if let Some(options) = options().filter(|options| options.sample != 0) {
                     sampler::begin(options.sample, options.helper);
+                    SAMPLES.store(sampler::is_on(), Ordering::Relaxed);
                     set_modes();
                 }
             }
@@ -145,11 +125,6 @@ pub(crate) fn begin(symbol: usize, function: &'static Function, frame: Frame) ->
         }
     });
     returned
-}
-
-/// Whether MPI ends with calls of this class: with OpenSHMEM, also if the program began MPI itself.
-pub(crate) fn ends(class: Class) -> bool {
-    matches!(class, Class::Finalize | Class::ShmemFinalize)
 }
 
 /// Rank and size of the world, and its group.
@@ -242,12 +217,12 @@ fn record(loaded: &Loaded, group: usize, rank: i32, size: i32) {
 }
 
 /// What speaks against recording.
-fn obstacle(library: &real::Library) -> Option<String> {
+fn obstacle(library: &library::Library) -> Option<String> {
     if let Some(other) = &library.rival {
         // Calls of the one could not be told from calls of the other.
         return Some(format!("two MPIs, {} and {}", library.path.display(), other.display()));
     }
-    real::other_recorder().map(|other| format!("{other} records it already"))
+    library::other_recorder().map(|other| format!("{other} records it already"))
 }
 
 /// Fills in the message: rank 0 claims an archive for this world, since the command may start several.
@@ -304,7 +279,7 @@ fn claim(archive: &Path, run: [u8; 16]) -> io::Result<PathBuf> {
 
 fn open(
     loaded: &Loaded,
-    library: &real::Library,
+    library: &library::Library,
     directory: &Path,
     run: [u8; 16],
     rank: i32,
@@ -319,7 +294,7 @@ fn open(
     let reading = clock::reading();
     let frequency = clock::frequency(loaded.reading, reading);
     if !loaded.options.keep_tests {
-        polling::begin(frequency);
+        runs::begin(frequency);
     }
     let mut version = [0_u8; 8192];
     let mut length = 0_i32;
@@ -333,8 +308,8 @@ fn open(
         .u32(clock::kind())
         .u64(frequency)
         .u64(loaded.time)
-        .raw(&boot_id())
-        .u64(time_namespace())
+        .raw(&clock::boot_id())
+        .u64(clock::time_namespace())
         .text(abi::get().name)
         .text(library.path.as_os_str().as_bytes())
         .text(&version[..trim])
@@ -362,29 +337,12 @@ fn define_cores() {
     if length > 0 {
         let cores: Vec<u32> = (0..64 * 128).filter(|core| set[*core as usize / 64] >> (core % 64) & 1 == 1).collect();
         let payload = Payload::default().u32(u32::try_from(online).unwrap_or(0)).u32(cores.len() as u32);
-        spool::define(Entry::Cores, &cores.into_iter().fold(payload, Payload::u32));
+        state::define(Entry::Cores, &cores.into_iter().fold(payload, Payload::u32));
     }
 }
 
 fn define_reading(reading: Reading) {
-    spool::define(Entry::Clock, &Payload::default().u64(reading.ticks).u64(reading.monotonic).u64(reading.realtime));
-}
-
-/// Id of this boot of the machine: processes where it is the same, and the time namespace, share their clock.
-pub(crate) fn boot_id() -> [u8; 16] {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u8> =
-        text.bytes().filter_map(|byte| char::from(byte).to_digit(16)).map(|digit| digit as u8).collect();
-    let mut id = [0; 16];
-    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = pair[0] << 4 | pair[1];
-    }
-    id
-}
-
-/// Number of the time namespace, 0 if the kernel has none.
-pub(crate) fn time_namespace() -> u64 {
-    fs::metadata("/proc/self/ns/time").map_or(0, |file| std::os::unix::fs::MetadataExt::ino(&file))
+    state::define(Entry::Clock, &Payload::default().u64(reading.ticks).u64(reading.monotonic).u64(reading.realtime));
 }
 
 fn host() -> Vec<u8> {
@@ -392,81 +350,6 @@ fn host() -> Vec<u8> {
     // SAFETY: pointer and length are those of the array; the last byte stays 0.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     CStr::from_bytes_until_nul(&name).map_or_else(|_| Vec::new(), |name| name.to_bytes().to_vec())
-}
-
-/// Whether a class of functions leaves something behind that later calls need.
-fn keeps(class: Class) -> bool {
-    !matches!(
-        class,
-        Class::Plain
-            | Class::Send
-            | Class::Recv
-            | Class::Sendrecv
-            | Class::Isend
-            | Class::Irecv
-            | Class::Isendrecv
-            | Class::Probe
-            | Class::Coll
-            | Class::Icoll
-            | Class::WinPlain
-            | Class::WinFence
-            | Class::WinLock
-            | Class::WinUnlock
-            | Class::WinFlush
-            | Class::WinFlushLocal
-            | Class::Rma
-            | Class::RmaRequest
-            | Class::Atomic
-            | Class::AtomicRequest
-            | Class::Io
-            | Class::IoBegin
-            | Class::IoEnd
-            | Class::Iio
-            | Class::FilePlain
-            | Class::FileSeek
-            | Class::Init
-    )
-}
-
-/// The same of functions of the C library.
-fn keeps_of_system(class: Class) -> bool {
-    let opens_or_closes = matches!(class, Class::PosixOpen | Class::PosixClose | Class::PosixDup);
-    if class.is_of_files() { opens_or_closes } else { class != Class::Plain }
-}
-
-/// Sets what happens to each function from now on.
-fn set_modes() {
-    let Some(options) = options() else { return };
-    let on = RECORDING.load(Ordering::Acquire);
-    let off = SWITCHED_OFF.load(Ordering::Acquire);
-    for (mode, function) in MODES.iter().zip(&FUNCTIONS) {
-        let new = if !on {
-            // All processes must take part in the measurement of the clocks.
-            if ends(function.class) && sync::planned() { KEEP } else { PASS }
-        } else if options.groups.contains(&function.group) && !off && function.class != Class::Init {
-            RECORD
-        } else {
-            let is_kept = match function.owner {
-                Owner::Mpi => keeps(function.class),
-                Owner::System => options.groups.contains(&function.group) && keeps_of_system(function.class),
-                Owner::Shmem => ends(function.class),
-                Owner::Armci => false,
-            };
-            let is_made = sampler::is_on() && function.class == Class::ThreadCreate;
-            if is_kept || is_made { KEEP } else { PASS }
-        };
-        mode.store(new, Ordering::Relaxed);
-    }
-}
-
-/// Recording goes off or on.
-fn switch(on: bool) {
-    if SWITCHED_OFF.swap(!on, Ordering::AcqRel) == on {
-        let mut switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
-        switches.push((now(), on));
-        SWITCH_COUNT.store(switches.len() as u64, Ordering::Release);
-        set_modes();
-    }
 }
 
 /// Waits for the part of the run that is to be recorded.
@@ -503,62 +386,6 @@ pub(crate) fn control(level: i32) {
     }
 }
 
-/// Whether the recording goes on, be it that it is switched off.
-pub(crate) fn is_recording() -> bool {
-    RECORDING.load(Ordering::Relaxed)
-}
-
-/// Whether it is switched off.
-pub(crate) fn is_switched_off() -> bool {
-    SWITCHED_OFF.load(Ordering::Relaxed)
-}
-
-/// How many switches there were.
-#[inline]
-pub(crate) fn switches() -> u64 {
-    SWITCH_COUNT.load(Ordering::Relaxed)
-}
-
-/// The switches after the first `known`: when, and whether to on.
-pub(crate) fn switches_since(known: u64) -> Vec<(u64, bool)> {
-    let switches = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
-    switches.get(known as usize..).unwrap_or_default().to_vec()
-}
-
-/// Counts something for the report.
-pub(crate) fn note(what: u32) {
-    if let Some(note) = NOTES.get(what as usize) {
-        note.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Nothing is recorded from now on.
-pub(crate) fn stop(reason: u32, text: &str) {
-    if RECORDING.swap(false, Ordering::AcqRel) {
-        set_modes();
-        if let Some(spool) = spool::get() {
-            // There may be no space for it.
-            let _ = spool.define(Entry::Lost, &Payload::default().u32(NONE).u64(now()).u32(reason).text(text));
-        }
-    }
-}
-
-/// There is no space for further slots.
-pub(crate) fn lost(why: Stop) {
-    if !RECORDING.load(Ordering::Acquire) {
-        return;
-    }
-    let rank = spool::get().map_or(0, |spool| spool.rank);
-    let (reason, text) = match why {
-        Stop::Limit => (LOST_LIMIT, "the size given by --max-size is reached".to_owned()),
-        Stop::Error(error) => (LOST_SPACE, error.to_string()),
-    };
-    stop(reason, &text);
-    if !options().is_some_and(|options| options.quiet && reason == LOST_LIMIT) {
-        say(&format!("rank {rank} stops recording: {text}"));
-    }
-}
-
 /// Before MPI_Finalize or `shmem_finalize`, whether it is recorded or not: other processes may wait for this one.
 pub(crate) fn finalizing() {
     counters::finalizing();
@@ -574,14 +401,14 @@ pub(crate) fn ended(reason: u32) {
         return;
     }
     sampler::stop();
-    for (what, note) in NOTES.iter().enumerate() {
+    for (what, note) in state::NOTES.iter().enumerate() {
         let count = note.load(Ordering::Relaxed);
         if count > 0 {
-            spool::define(Entry::Note, &Payload::default().u32(what as u32).u64(count));
+            state::define(Entry::Note, &Payload::default().u32(what as u32).u64(count));
         }
     }
     define_reading(clock::reading());
-    spool::define(Entry::End, &Payload::default().u64(now()).u32(reason));
+    state::define(Entry::End, &Payload::default().u64(now()).u32(reason));
 }
 
 /// MPI_Abort is called.
@@ -643,4 +470,13 @@ extern "C" fn forked() {
     for mode in &MODES {
         mode.store(PASS, Ordering::Relaxed);
     }
+}
+
+/// Panics of the recorder's code are told in one line.
+fn prepare_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        stop(crate::format::LOST_BUG, "a fault of the recorder");
+        let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
+        say(&format!("recording stops: a fault of the recorder{place}; please report it"));
+    }));
 }

@@ -6,7 +6,8 @@
 
 use crate::format::{Entry, Node};
 use crate::modules;
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_ulong};
 use std::ops::Range;
@@ -168,7 +169,7 @@ impl Interpreter {
                 let line = *((code.code + self.layout.line) as *const u32);
                 (line, self.text(code.name), self.text(word(code.code + FILE_NAME)))
             };
-            spool::define(
+            state::define(
                 Entry::Code,
                 &Payload::default().u32(next).u32(line).text(name.as_bytes()).text(file.as_bytes()),
             );

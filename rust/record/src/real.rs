@@ -3,12 +3,11 @@
 //! The recorder has no undefined symbol of MPI: a library that was loaded with local scope, as Python loads it, could not resolve one.
 
 use crate::abi;
-use crate::hook::Frame;
+use crate::frame::{Frame, Returned};
+use crate::library::{Library, base_of, find, symbol};
 use crate::system;
-use crate::table::{ARMCI, FUNCTIONS, Function, LARGE, NO, Owner, PROFILING, Role, number as of};
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use crate::table::{FUNCTIONS, Function, LARGE, NO, Owner, PROFILING, Role, number as of};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -16,16 +15,6 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 /// Addresses of the functions behind the symbols: 0 if not yet looked up, [`MISSING`] if there is none.
 static REAL: [AtomicUsize; FUNCTIONS.len() * 4] = [const { AtomicUsize::new(0) }; FUNCTIONS.len() * 4];
 const MISSING: usize = 1;
-
-/// A loaded library.
-pub(crate) struct Library {
-    handle: usize,
-    /// Where it is loaded.
-    base: usize,
-    pub(crate) path: PathBuf,
-    /// Another MPI that is loaded as well.
-    pub(crate) rival: Option<PathBuf>,
-}
 
 static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
 
@@ -40,99 +29,6 @@ pub(crate) fn library() -> Option<&'static Library> {
         abi::set(library);
     }
     library
-}
-
-/// Paths of all loaded objects; the program itself has an empty one.
-pub(crate) fn objects() -> Vec<PathBuf> {
-    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid description, and `list` is the vector below.
-        let (list, name) = unsafe { (&mut *list.cast::<Vec<PathBuf>>(), (*info).dlpi_name) };
-        let path = if name.is_null() {
-            PathBuf::new()
-        } else {
-            // SAFETY: the loader's names are strings.
-            PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()))
-        };
-        list.push(path);
-        0
-    }
-    let mut list = Vec::new();
-    // SAFETY: the callback gets the vector that it expects.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut list).cast()) };
-    list
-}
-
-fn symbol(handle: *mut c_void, name: &CStr) -> usize {
-    // SAFETY: handles come from the loader.
-    unsafe { libc::dlsym(handle, name.as_ptr()) as usize }
-}
-
-/// Where the object is loaded that an address belongs to.
-fn base_of(address: usize) -> usize {
-    // SAFETY: an empty record, which `dladdr` fills in.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is valid.
-    let found = unsafe { libc::dladdr(address as *const c_void, &raw mut info) };
-    if found == 0 { 0 } else { info.dli_fbase as usize }
-}
-
-/// Looks for an object that is named as MPI's library and defines its functions itself.
-fn find() -> Option<Library> {
-    let mut found: Vec<Library> = Vec::new();
-    for path in objects() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !name.starts_with("libmpi") || !name.contains(".so") {
-            continue;
-        }
-        let Ok(text) = CString::new(path.as_os_str().as_bytes()) else { continue };
-        // SAFETY: the object is loaded; nothing runs. The handle is kept, so that the library stays.
-        let handle = unsafe { libc::dlopen(text.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        if handle.is_null() {
-            continue;
-        }
-        let init = symbol(handle, c"PMPI_Init");
-        let base = base_of(init);
-        // Libraries of Fortran and C++ reach the function through what they depend on.
-        // SAFETY: an empty record, which `dladdr` fills in.
-        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is valid, and the name is a string if the call succeeds.
-        let own = init != 0
-            && unsafe { libc::dladdr(init as *const c_void, &raw mut info) } != 0
-            && same_file(unsafe { CStr::from_ptr(info.dli_fname) }, &path);
-        if own && found.iter().all(|library| library.base != base) {
-            found.push(Library { handle: handle as usize, base, path, rival: None });
-        } else {
-            // SAFETY: gives back what was opened above.
-            unsafe { libc::dlclose(handle) };
-        }
-    }
-    // With two of them, the one that the program's calls would reach; else the one that is complete in itself.
-    let next = base_of(symbol(libc::RTLD_NEXT, c"MPI_Init"));
-    let chosen = found.iter().position(|library| library.base == next);
-    let chosen =
-        chosen.or_else(|| found.iter().position(|library| library.path.to_string_lossy().contains("libmpi_abi")));
-    let chosen = chosen.unwrap_or(0);
-    if chosen >= found.len() {
-        return None;
-    }
-    let mut library = found.swap_remove(chosen);
-    library.rival = found.pop().map(|other| other.path);
-    Some(library)
-}
-
-fn same_file(name: &CStr, path: &Path) -> bool {
-    name.to_bytes() == path.as_os_str().as_bytes()
-}
-
-impl Library {
-    /// Address of a variable of the library: that which the whole program uses, be it a copy in the program.
-    pub(crate) fn variable(&self, name: &CStr) -> Option<usize> {
-        let address = match symbol(libc::RTLD_DEFAULT, name) {
-            0 => symbol(self.handle as *mut c_void, name),
-            address => address,
-        };
-        (address != 0).then_some(address)
-    }
 }
 
 /// Looks a function up.
@@ -192,28 +88,12 @@ pub(crate) fn is_first(number: usize) -> bool {
 }
 
 /// Remembers what was found.
-fn remembered(number: usize, address: usize) -> usize {
+pub(crate) fn remembered(number: usize, address: usize) -> usize {
     let address = if address == 0 { MISSING } else { address };
     if let Some(place) = REAL.get(number) {
         place.store(address, Relaxed);
     }
     address
-}
-
-/// Catches a function of a library that is inside the program: it is called under another name. Returns where the program's calls of
-/// it go from now on, 0 if it is not known here.
-///
-/// # Safety
-/// The name must be a string, and the address that of the function.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn whywait_catch(name: *const c_char, real: usize) -> usize {
-    // SAFETY: so the caller says.
-    let name = unsafe { CStr::from_ptr(name) };
-    let known = ARMCI.iter().find(|(index, _)| FUNCTIONS.get(*index).is_some_and(|function| function.name == name));
-    known.map_or(0, |(index, caught)| {
-        remembered(index * 4, real);
-        *caught as usize
-    })
 }
 
 /// Finds the functions of the C library, when the library is loaded.
@@ -234,32 +114,6 @@ fn address(number: usize) -> usize {
 /// Whether the MPI has a function, given by the number of a symbol.
 pub(crate) fn exists(number: usize) -> bool {
     address(number) > MISSING
-}
-
-/// What a function returned: it may be in either register, and who called it knows which. A `long double` stays in a register that
-/// nothing here uses.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(crate) struct Returned {
-    pub(crate) word: usize,
-    #[cfg(target_arch = "x86_64")]
-    float: f64,
-}
-
-impl Returned {
-    /// The error code of MPI and of functions of threads; others have none, or return nothing.
-    pub(crate) fn code(&self, function: &Function) -> c_int {
-        let has_none = !matches!(function.owner, Owner::Mpi | Owner::System) || function.class.is_of_files();
-        if has_none { 0 } else { self.word as c_int }
-    }
-
-    fn of_code(code: c_int) -> Self {
-        Self {
-            word: code as usize,
-            #[cfg(target_arch = "x86_64")]
-            float: 0.0,
-        }
-    }
 }
 
 /// Calls a function with so many words, and with what goes in a floating-point register.
@@ -363,15 +217,6 @@ macro_rules! own {
     };
 }
 pub(crate) use own;
-
-/// A loaded object other than MPI that records already.
-pub(crate) fn other_recorder() -> Option<String> {
-    const NAMES: [&str; 4] = ["libscorep", "libeztrace-", "libmpitrace", "libseqtrace"];
-    objects().iter().find_map(|path| {
-        let name = path.file_name()?.to_str()?;
-        NAMES.iter().any(|prefix| name.starts_with(prefix)).then(|| path.display().to_string())
-    })
-}
 
 /// What a C string holds.
 pub(crate) fn text(address: usize) -> String {

@@ -249,6 +249,13 @@ impl Content {
     }
 }
 
+/// Puts back what a call did not complete.
+pub(crate) fn put_back(request: &Request) {
+    if request.handle != 0 {
+        REQUESTS.put_back(*request);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,6 @@
 //! They are open only while something is done to them: so the program's own descriptors have the numbers that they have without the recorder, and a
 //! program that closes all that it finds closes none of ours.
 
-use crate::fault::Uncancelled;
 use crate::format::{
     CHUNK, DEFINITIONS_MAGIC, DefinitionsHeader, Entry, FileHeader, Mechanism, PAGE, SAMPLES_CHUNK, SAMPLES_MAGIC,
     SLOTS_MAGIC, SamplesHeader, VERSION,
@@ -99,16 +98,6 @@ fn check_limit(length: u64) -> io::Result<()> {
 fn crc32(before: u32, bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & 0_u32.wrapping_sub(crc & 1));
     !bytes.iter().fold(!before, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
-}
-
-/// Appends an entry to the definitions, if there are any; what cannot be written ends the recording.
-pub(crate) fn define(kind: Entry, payload: &Payload) {
-    let _uncancelled = Uncancelled::new();
-    if let Some(spool) = get()
-        && let Err(error) = spool.define(kind, payload)
-    {
-        crate::process::lost(Stop::Error(error));
-    }
 }
 
 /// Moves the files of the process to the archive, if they are elsewhere; they stay where they are if that fails.

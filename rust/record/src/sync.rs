@@ -4,13 +4,13 @@
 //! its clock. On one node nothing is sent.
 
 use crate::abi;
-use crate::clock::now;
+use crate::clock::{self, now};
 use crate::format::{CLOCK_MONOTONIC, Entry};
-use crate::process;
 use crate::real::own;
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state::{self, MEASURES_AT_END};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// How often two processes exchange a message; the shortest round trip counts.
 const ROUNDS: usize = 20;
@@ -28,13 +28,12 @@ struct Plan {
 static PLAN: OnceLock<Plan> = OnceLock::new();
 /// A duplicate of MPI_COMM_WORLD.
 static COMM: AtomicUsize = AtomicUsize::new(0);
-static FREED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the processes of the world may be on several nodes, as far as one of them can tell: launchers say how many are on its
 /// own.
 pub(crate) fn several_nodes(size: i32) -> bool {
     const VARIABLES: [&str; 3] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"];
-    process::options().is_some_and(|options| options.sync)
+    state::options().is_some_and(|options| options.sync)
         && size > 1
         && !VARIABLES.iter().any(|name| std::env::var(name).is_ok_and(|value| value == size.to_string()))
 }
@@ -46,9 +45,9 @@ pub(crate) fn plan(several: bool, rank: i32, size: i32) {
     }
     let world = abi::get().comm_world;
     let mut own_name = [0_u8; NAME];
-    own_name[..16].copy_from_slice(&process::boot_id());
+    own_name[..16].copy_from_slice(&clock::boot_id());
     if crate::clock::kind() == CLOCK_MONOTONIC {
-        own_name[16..].copy_from_slice(&process::time_namespace().to_le_bytes());
+        own_name[16..].copy_from_slice(&clock::time_namespace().to_le_bytes());
     }
     let mut names = vec![0_u8; NAME * size as usize];
     let byte = abi::get().byte;
@@ -62,12 +61,8 @@ pub(crate) fn plan(several: bool, rank: i32, size: i32) {
     if !others.is_empty() && own!(COMM_DUP, world, &raw mut comm) == 0 {
         COMM.store(abi::get().mask(comm), Relaxed);
         let _ = PLAN.set(Plan { rank: rank as usize, others });
+        MEASURES_AT_END.store(true, Relaxed);
     }
-}
-
-/// Whether the process must take part in a measurement yet.
-pub(crate) fn planned() -> bool {
-    PLAN.get().is_some() && !FREED.load(Relaxed)
 }
 
 /// Compares the clocks.
@@ -82,7 +77,7 @@ pub(crate) fn measure() {
 
 /// Compares for the last time.
 pub(crate) fn end() {
-    if planned() && !FREED.swap(true, Relaxed) {
+    if MEASURES_AT_END.swap(false, Relaxed) {
         measure();
         let mut comm = COMM.load(Relaxed);
         own!(COMM_FREE, &raw mut comm);
@@ -118,5 +113,5 @@ fn ask() {
         }
     }
     let (round, own, theirs) = best;
-    spool::define(Entry::Sync, &Payload::default().u64(own).u64(theirs).u64(round));
+    state::define(Entry::Sync, &Payload::default().u64(own).u64(theirs).u64(round));
 }

@@ -1,12 +1,9 @@
-//! The functions of MPI, of threads, of OpenSHMEM, of files and of ARMCI, and the symbols under which the recorder catches them.
+//! The functions of MPI, of threads, of OpenSHMEM, of files and of ARMCI.
 //!
 //! Both names of a function, `MPI_X` and `PMPI_X`, and those of its twin `X_c`, lead to `hook` with a number: four times
 //! that of the function, plus [`LARGE`] for the twin, plus [`PROFILING`] for `PMPI_`.
 
-use crate::hook::catch;
-#[cfg(target_arch = "x86_64")]
-use crate::hook::catch_variadic;
-use std::arch::naked_asm;
+use crate::frame::Returned;
 use std::ffi::{CStr, c_int};
 
 /// The symbol is that of the `_c` function.
@@ -45,6 +42,8 @@ pub(crate) struct Function {
     pub(crate) tests: bool,
     /// Of files: it reads, and does not write.
     pub(crate) reads: bool,
+    /// It returns an error code.
+    has_code: bool,
     pub(crate) arguments: u8,
     /// Bytes of an element that the name tells of, else 0.
     pub(crate) element: u8,
@@ -52,37 +51,68 @@ pub(crate) struct Function {
     pub(crate) roles: [u8; ROLES],
 }
 
-macro_rules! export {
-    ($($name:ident = $number:literal;)*) => { $(
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        #[allow(non_snake_case)]
-        unsafe extern "C-unwind" fn $name() -> c_int {
-            #[cfg(target_arch = "x86_64")]
-            naked_asm!("mov eax, {number}", "jmp {catch}", number = const $number, catch = sym catch);
-            #[cfg(target_arch = "aarch64")]
-            naked_asm!("mov w16, #{number}", "b {catch}", number = const $number, catch = sym catch);
-        }
-    )* };
-}
-
-/// Functions with arguments that vary, after so many that do not.
-#[cfg(target_arch = "x86_64")]
-macro_rules! export_variadic {
-    ($($name:ident = $number:literal, $named:literal;)*) => { $(
-        #[unsafe(naked)]
-        #[unsafe(no_mangle)]
-        unsafe extern "C-unwind" fn $name() -> c_int {
-            naked_asm!(
-                "mov r10d, {number}",
-                "mov r11d, {bytes}",
-                "jmp {catch}",
-                number = const $number,
-                bytes = const 8 * $named,
-                catch = sym catch_variadic,
-            );
-        }
-    )* };
-}
-
 include!(concat!(env!("OUT_DIR"), "/table.rs"));
+
+impl Class {
+    /// Whether a call of it takes requests out of the table before it may complete them.
+    pub(crate) const fn takes_requests(self) -> bool {
+        matches!(
+            self,
+            Self::Wait
+                | Self::Waitany
+                | Self::Waitall
+                | Self::Waitsome
+                | Self::Test
+                | Self::Testany
+                | Self::Testall
+                | Self::Testsome
+                | Self::Start
+                | Self::Startall
+                | Self::RequestFree
+                | Self::Cancel
+        )
+    }
+
+    /// Whether a call of it may end with one message that was received.
+    pub(crate) const fn receives(self) -> bool {
+        matches!(
+            self,
+            Self::Recv | Self::Mrecv | Self::Sendrecv | Self::Wait | Self::Test | Self::Waitany | Self::Testany
+        )
+    }
+
+    /// Whether it is about files, and no function of MPI.
+    pub(crate) const fn is_of_files(self) -> bool {
+        matches!(
+            self,
+            Self::PosixOpen
+                | Self::PosixClose
+                | Self::PosixIo
+                | Self::PosixChar
+                | Self::PosixScan
+                | Self::PosixFlush
+                | Self::PosixSeek
+                | Self::PosixDup
+                | Self::PosixStatus
+                | Self::PosixMap
+                | Self::PosixName
+        )
+    }
+
+    /// Whether MPI ends with calls of it: with OpenSHMEM, also if the program began MPI itself.
+    pub(crate) const fn ends(self) -> bool {
+        matches!(self, Self::Finalize | Self::ShmemFinalize)
+    }
+
+    /// Whether a call of the program begins the recording.
+    pub(crate) const fn begins(self) -> bool {
+        matches!(self, Self::Init | Self::SessionInit | Self::ShmemInit)
+    }
+}
+
+impl Function {
+    /// The error code that it returned: MPI's functions and those of threads do so, others do not.
+    pub(crate) fn code(&self, returned: &Returned) -> c_int {
+        if self.has_code { returned.word as c_int } else { 0 }
+    }
+}

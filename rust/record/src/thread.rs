@@ -3,20 +3,19 @@
 use crate::abi;
 use crate::callers;
 use crate::clock::now;
-use crate::completions::put_back;
 use crate::counters::Counters;
 use crate::fault::{self, Uncancelled};
 use crate::format::flags;
-use crate::format::{CHUNK, Call, Counters as Values, Extension, Node, Nodes, SLOT, Stall, Switch, extension};
-use crate::hook::Frame;
+use crate::format::{CHUNK, Call, Counters as Values, Extension, NONE, Node, Nodes, SLOT, Stall, Switch, extension};
+use crate::frame::Frame;
 use crate::locks::Held;
-use crate::polling::Run;
 use crate::real::{self, own};
-use crate::requests::Request;
+use crate::requests::{Request, put_back};
+use crate::runs::Run;
 use crate::spool::{self, Chunk, Slots};
 use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
 use crate::unwind::Paths;
-use crate::{helper, process, sampler, thread_starts};
+use crate::{helper, state};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
@@ -77,6 +76,21 @@ thread_local! {
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// What the sampler, if there is one, has to do with a thread that makes its first call.
+pub(crate) struct Sampler {
+    /// The number that it has already, if it is sampled.
+    pub(crate) number: fn() -> Option<u32>,
+    /// Its state is known from now on.
+    pub(crate) calls: fn(*mut Thread),
+}
+
+static SAMPLER: OnceLock<Sampler> = OnceLock::new();
+
+/// Tells a sampler of threads from now on.
+pub(crate) fn tell(sampler: Sampler) {
+    let _ = SAMPLER.set(sampler);
+}
 
 /// Makes the key whose destructor tells of the end of a thread, when the library is loaded: the C library allocates for the values of later keys.
 pub(crate) fn prepare() {
@@ -219,7 +233,7 @@ fn register() -> Option<*mut Thread> {
     let _uncancelled = Uncancelled::new();
     fault::caught(|| {
         let Some(spool) = spool::get() else { return };
-        let number = sampler::number().unwrap_or_else(next_number);
+        let number = SAMPLER.get().and_then(|sampler| (sampler.number)()).unwrap_or_else(next_number);
         let first = Slots::create(spool, number).map_err(spool::Stop::Error).and_then(|mut file| {
             let chunk = file.chunk(spool)?;
             Ok((file, chunk))
@@ -241,7 +255,7 @@ fn register() -> Option<*mut Thread> {
                     asked: AtomicBool::new(false),
                     run: Run::NONE,
                     scratch: Call::default(),
-                    switches: process::switches(),
+                    switches: state::switches(),
                     types: Types::default(),
                     paths: Paths::new(),
                     counters: Counters::new(number == 0),
@@ -256,7 +270,7 @@ fn register() -> Option<*mut Thread> {
                 new.begin(chunk);
                 thread = Box::into_raw(new);
             }
-            Err(stop) => process::lost(stop),
+            Err(stop) => state::lost(stop),
         }
     });
     REGISTERS.with(|registers| registers.set(false));
@@ -265,7 +279,9 @@ fn register() -> Option<*mut Thread> {
     }
     THREAD.with(|place| place.set(thread));
     tell_of_end(thread);
-    sampler::calls(thread);
+    if let Some(sampler) = SAMPLER.get() {
+        (sampler.calls)(thread);
+    }
     Some(thread)
 }
 
@@ -293,7 +309,7 @@ unsafe extern "C" fn ended(thread: *mut libc::c_void) {
     // For good: what is called from now on is not recorded.
     thread.frame = APART;
     fault::caught(|| {
-        thread_starts::ends(thread);
+        thread.tell_end();
         thread.close();
     });
 }
@@ -342,6 +358,19 @@ impl Thread {
         let time = time.unwrap_or(call.enter);
         // SAFETY: the field is aligned and lives as long as the slot.
         unsafe { AtomicU64::from_ptr(&raw mut call.leave).store(time, Ordering::Release) };
+    }
+
+    /// The thread, which the program made, is about to end.
+    fn tell_end(&mut self) {
+        if self.sequence != 0 {
+            self.tell_of(number::THREAD_END);
+        }
+    }
+
+    /// Writes that a thread that the program made begins or ends.
+    pub(crate) fn tell_of(&mut self, function: usize) {
+        let (function, id) = (function as u16, self.sequence);
+        self.moment(Call { function, object: NONE, id, ..Call::default() });
     }
 
     fn begin(&mut self, chunk: Chunk) {
@@ -410,7 +439,8 @@ impl Thread {
         }
         if self.cursor < self.end {
             self.attention = self.end;
-            helper::ask(self);
+            self.asked.store(true, Ordering::Relaxed);
+            helper::ask(prepare_chunk, ptr::from_ref(self).expose_provenance());
             return true;
         }
         let _uncancelled = Uncancelled::new();
@@ -429,7 +459,7 @@ impl Thread {
                         // The last chunk stays mapped: a call that has not returned may lie in it.
                         (self.cursor, self.attention, self.end) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
                         if let Some(Err(stop)) = stop {
-                            process::lost(stop);
+                            state::lost(stop);
                         }
                         return false;
                     }
@@ -543,22 +573,22 @@ impl Thread {
     /// Tells of switches of the recording since the last call.
     #[inline]
     pub(crate) fn switched(&mut self) {
-        if self.switches != process::switches() {
+        if self.switches != state::switches() {
             self.tell();
         }
     }
 
     #[cold]
     fn tell(&mut self) {
-        for (time, on) in process::switches_since(self.switches) {
+        for (time, on) in state::switches_since(self.switches) {
             self.extension(Extension::Switch, 0, Switch { head: 0, time, on: u64::from(on) });
         }
-        self.switches = process::switches();
+        self.switches = state::switches();
         self.run = Run::NONE;
     }
 
     /// Has the next chunk made ready, by the helper.
-    pub(crate) fn prepare(&self) {
+    fn prepare(&self) {
         let mut file = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         // What fails here is tried again, and told, by the thread itself.
         if self.asked.swap(false, Ordering::Relaxed)
@@ -570,11 +600,6 @@ impl Thread {
             drop(file);
             spool::populate(chunk);
         }
-    }
-
-    /// Whether the helper shall look at the thread.
-    pub(crate) fn asks(&self) {
-        self.asked.store(true, Ordering::Relaxed);
     }
 
     /// Size of an element of a type.
@@ -612,6 +637,12 @@ impl Thread {
         }
         size
     }
+}
+
+/// Has the next chunk of a thread made ready, by the helper.
+fn prepare_chunk(thread: usize) {
+    // SAFETY: states of threads are never freed, and `prepare` touches only what is shared.
+    unsafe { (*ptr::with_exposed_provenance::<Thread>(thread)).prepare() };
 }
 
 /// Raised when a type is freed, as its handle may come again.

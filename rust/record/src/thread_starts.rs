@@ -2,12 +2,12 @@
 
 use crate::context::Context;
 use crate::fault;
-use crate::format::{Call, NONE};
-use crate::hook::{Frame, MODES, RECORD};
-use crate::real::{self, Returned};
+use crate::frame::{Frame, Returned};
+use crate::modes::{MODES, RECORD};
+use crate::real;
 use crate::sampler;
 use crate::table::{FUNCTIONS, Role, number};
-use crate::thread::{self, Thread};
+use crate::thread;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -114,19 +114,8 @@ fn begins(sequence: u64) {
         && let Some(mut thread) = thread::enter_apart()
     {
         thread.sequence = sequence;
-        thread.moment(of(number::THREAD_BEGIN, sequence));
+        thread.tell_of(number::THREAD_BEGIN);
     }
-}
-
-/// A thread is about to end.
-pub(crate) fn ends(thread: &mut Thread) {
-    if thread.sequence != 0 {
-        thread.moment(of(number::THREAD_END, thread.sequence));
-    }
-}
-
-fn of(function: usize, sequence: u64) -> Call {
-    Call { function: function as u16, object: NONE, id: sequence, ..Call::default() }
 }
 
 /// The number of a thread that was joined; 0 if it was not seen to be made.

@@ -1,7 +1,8 @@
 //! In the place of the sampler, where it knows nothing of the processor.
 
 use crate::format::{Entry, NONE};
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state;
 use crate::thread::Thread;
 
 pub(crate) fn prepare() {}
@@ -12,7 +13,7 @@ pub(crate) fn is_on() -> bool {
 
 /// Says that there are no samples.
 pub(crate) fn begin(_: u32, _: bool) {
-    spool::define(Entry::Unsampled, &Payload::default().u32(NONE).text("only programs for x86-64 are sampled"));
+    state::define(Entry::Unsampled, &Payload::default().u32(NONE).text("only programs for x86-64 are sampled"));
 }
 
 pub(crate) fn thread_begins() {}

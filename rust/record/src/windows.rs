@@ -4,7 +4,8 @@ use crate::abi;
 use crate::comms::{self, Comm};
 use crate::format::{Entry, NONE};
 use crate::handles::Handles;
-use crate::spool::{self, Payload};
+use crate::spool::Payload;
+use crate::state;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -51,7 +52,7 @@ pub(crate) fn add(handle: usize, comm: Option<&Comm>, function: usize) -> u32 {
     }
     let id = COUNT.fetch_add(1, Relaxed);
     let k = comm.windows.fetch_add(1, Relaxed);
-    spool::define(Entry::Window, &Payload::default().u32(id).u32(comm.id).u32(k).u32(function as u32));
+    state::define(Entry::Window, &Payload::default().u32(id).u32(comm.id).u32(k).u32(function as u32));
     WINDOWS.insert(handle, Window { id, access: AtomicI32::new(-1), exposure: AtomicI32::new(-1) });
     id
 }
@@ -66,7 +67,7 @@ pub(crate) fn group(handle: usize) -> i32 {
     }
     let id = groups.len() as i32;
     let payload = Payload::default().i32(id).u32(members.len() as u32);
-    spool::define(Entry::Group, &members.iter().fold(payload, |payload, member| payload.u32(*member)));
+    state::define(Entry::Group, &members.iter().fold(payload, |payload, member| payload.u32(*member)));
     groups.insert(members, id);
     id
 }

@@ -9,7 +9,7 @@ use super::walk::{Place, Walker};
 use crate::clock::now;
 use crate::format::{FAULTS, Mechanism, Sample, sample};
 use crate::thread::{self, Doing, Thread};
-use crate::{modules, process};
+use crate::{modules, state};
 use std::arch::naked_asm;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -219,11 +219,11 @@ unsafe extern "C" fn take(state: &State, context: *const libc::ucontext_t, _: us
     let Some(plan) = PLAN.get() else { return };
     // SAFETY: the thread's handler uses it, which does not come twice; the kernel stored the context.
     let (own, place) = unsafe { (&mut *state.own.get(), Place::of(&*context)) };
-    if !process::is_recording() {
+    if !state::is_recording() {
         return;
     }
     let reading = own.read();
-    if !process::is_switched_off() && !plan.own.contains(&place.address) {
+    if !state::is_switched_off() && !plan.own.contains(&place.address) {
         own.sample(state, place, is_fault, &reading);
     }
     own.set(is_fault, &reading);

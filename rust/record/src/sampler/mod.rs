@@ -12,9 +12,9 @@ mod walk;
 
 use crate::fault::Uncancelled;
 use crate::format::{Entry, Mechanism, NONE};
-use crate::spool::{self, Payload, Stop};
+use crate::spool::{Payload, Stop};
 use crate::thread::{self, Thread};
-use crate::{helper, modules, stack};
+use crate::{helper, modules, stack, state};
 use alarm::Alarm;
 use handler::{ON, Own, PLAN, Plan, State};
 use std::cell::{Cell, UnsafeCell};
@@ -68,6 +68,8 @@ pub(crate) fn begin(rate: u32, has_helper: bool) {
             let (signal, own) = (plan.signal, plan.own.clone());
             if PLAN.set(plan).is_ok() && install(signal, &own) {
                 ON.store(true, Ordering::Release);
+                thread::tell(thread::Sampler { number, calls });
+                helper::look_after(is_on, look);
                 thread_begins();
                 helper::begin();
             } else {
@@ -423,5 +425,5 @@ fn refuse(count: u32, why: &str) {
 }
 
 fn tell(count: u32, why: &str) {
-    spool::define(Entry::Unsampled, &Payload::default().u32(count).text(why));
+    state::define(Entry::Unsampled, &Payload::default().u32(count).text(why));
 }
