@@ -1,7 +1,5 @@
 //! Local time to global time, piecewise linear between the measured clock offsets.
 
-use crate::records::ClockOffset;
-
 /// Adding this number to a double of magnitude below 2^51 leaves its integer part, rounded half to even, in the low
 /// bits of the mantissa. Baseline x86-64 has no instruction that rounds.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
@@ -37,25 +35,21 @@ pub struct ClockCursor<'a> {
 const NO_CORRECTION: Interval = Interval { begin: 0, end: u64::MAX, offset: 0, slope: 0.0 };
 
 impl ClockCorrection {
-    /// The correction that `offsets` (by strictly increasing time) describe. Less than two offsets mean none; an
-    /// offset that is not later than the one before is left out.
+    /// The correction that measurements describe, each a local time and the offset then. Less than two mean none; one that is not
+    /// later than the one before is left out.
     #[must_use]
-    pub fn new(offsets: &[ClockOffset]) -> Self {
+    pub fn new(offsets: impl IntoIterator<Item = (u64, i64)>) -> Self {
         let mut intervals = Vec::new();
-        let mut begin: Option<&ClockOffset> = None;
-        for end in offsets {
-            if let Some(begin) = begin {
-                if end.time <= begin.time {
+        let mut measured: Option<(u64, i64)> = None;
+        for (end, to) in offsets {
+            if let Some((begin, offset)) = measured {
+                if end <= begin {
                     continue;
                 }
-                intervals.push(Interval {
-                    begin: begin.time,
-                    end: end.time,
-                    offset: begin.offset,
-                    slope: end.offset.wrapping_sub(begin.offset) as f64 / (end.time - begin.time) as f64,
-                });
+                let slope = to.wrapping_sub(offset) as f64 / (end - begin) as f64;
+                intervals.push(Interval { begin, end, offset, slope });
             }
-            begin = Some(end);
+            measured = Some((end, to));
         }
         Self { intervals: intervals.into() }
     }
@@ -122,11 +116,7 @@ mod tests {
     use super::*;
 
     fn correction(offsets: &[(u64, i64)]) -> ClockCorrection {
-        let offsets: Vec<ClockOffset> = offsets
-            .iter()
-            .map(|(time, offset)| ClockOffset { time: *time, offset: *offset, standard_deviation: 0.0 })
-            .collect();
-        ClockCorrection::new(&offsets)
+        ClockCorrection::new(offsets.iter().copied())
     }
 
     fn corrected(offsets: &[(u64, i64)], times: &[u64]) -> Vec<i64> {

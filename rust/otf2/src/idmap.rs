@@ -1,10 +1,18 @@
 //! Local ids of a location to ids of the global definitions.
 
 use crate::enums::{MappingType, Type};
-use crate::records::{IdPairs, MappingTable};
 
 /// Number of mapping types that the format knows.
 const KINDS: usize = MappingType::NAMED.len();
+
+/// Entries of a translation table as stored in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdPairs {
+    /// The global id of each local id 0, 1, ...
+    Dense(Vec<u64>),
+    /// Local and global ids in any order.
+    Sparse(Vec<(u64, u64)>),
+}
 
 /// One translation table. An id that it does not cover stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,11 +90,11 @@ impl IdMaps {
     /// The tables of a local definition file. The first of several tables for one type counts; unknown types are
     /// ignored.
     #[must_use]
-    pub fn new(tables: &[MappingTable]) -> Self {
+    pub fn new<'a>(tables: impl DoubleEndedIterator<Item = (MappingType, &'a IdPairs)>) -> Self {
         let mut maps = Self::default();
-        for table in tables.iter().rev() {
-            if let Some(map) = maps.maps.get_mut(usize::from(table.mapping_type.0)) {
-                *map = IdMap::new(&table.id_map);
+        for (kind, pairs) in tables.rev() {
+            if let Some(map) = maps.maps.get_mut(usize::from(kind.0)) {
+                *map = IdMap::new(pairs);
             }
         }
         maps
@@ -146,8 +154,8 @@ mod tests {
 
     #[test]
     fn values_are_translated_by_their_type() {
-        let table = |mapping_type| MappingTable { mapping_type, id_map: IdPairs::Dense(vec![9, 8]) };
-        let maps = IdMaps::new(&[table(MappingType::REGION), table(MappingType(99))]);
+        let pairs = IdPairs::Dense(vec![9, 8]);
+        let maps = IdMaps::new([(MappingType::REGION, &pairs), (MappingType(99), &pairs)].into_iter());
         assert_eq!(maps.value(Type::REGION, 1), 8);
         assert_eq!(maps.value(Type::COMM, 1), 1);
         assert_eq!(maps.value(Type::UINT32, 1), 1);
@@ -157,8 +165,8 @@ mod tests {
 
     #[test]
     fn the_first_table_of_a_type_counts() {
-        let table = |global| MappingTable { mapping_type: MappingType::COMM, id_map: IdPairs::Dense(vec![global]) };
-        let maps = IdMaps::new(&[table(5), table(6)]);
+        let tables = [5, 6].map(|global| IdPairs::Dense(vec![global]));
+        let maps = IdMaps::new(tables.iter().map(|pairs| (MappingType::COMM, pairs)));
         assert_eq!(maps.of(MappingType::COMM).get(0), 5);
     }
 

@@ -35,7 +35,7 @@ pub use archive::{Anchor, Archive, Definitions, LocalDefinitions, Oddity, Oddity
 pub use catalog::Catalog;
 pub use error::{Error, Place, Result};
 pub use numbered::Numbered;
-pub use reader::{EventSink, LocationReader, ReadSummary};
+pub use reader::{LocationReader, ReadSummary};
 pub use recording::{EventStream, Events, Recording, count_events};
-pub use records::{AttributeValue, Attributes, Event};
+pub use records::{AttributeValue, Attributes, Event, EventSink};
 pub use writer::{ArchiveWriter, LocationWriter, WriteOptions, copy_archive};

@@ -11,30 +11,10 @@ use crate::file::{CHUNK_BEGIN, Chunk, ChunkFile, END_EXPECTED, END_OF_BUFFER, EN
 use crate::idmap::IdMaps;
 use crate::oddity::{Oddity, OddityKind};
 use crate::records::{
-    ATTRIBUTE_LIST, Attributes, ClockOffset, ENTER, Event, LEAVE, MetricValues, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE,
+    ATTRIBUTE_LIST, Attributes, ClockOffset, ENTER, Event, EventSink, LEAVE, SAMPLE, TIMESTAMP, TIMESTAMP_SIZE,
     Translator, TypedValue,
 };
 use crate::wire::{Fault, WINDOW, Window, load};
-
-/// Receives events. Times are corrected global ticks and references are ids of the global definitions, unless the
-/// location is read raw.
-pub trait EventSink {
-    /// A region begins.
-    fn enter(&mut self, time: i64, region: u32);
-    /// A region ends.
-    fn leave(&mut self, time: i64, region: u32);
-    /// Any other event.
-    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>);
-    /// Comes before an [`enter`](Self::enter) or [`leave`](Self::leave) that carries attributes.
-    fn attributed(&mut self, _attributes: &Attributes<'_>) {}
-    /// A short [`Event::Metric`] without attributes: counters can be sampled at every event.
-    fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
-        let values = MetricValues::new(values);
-        self.record(time, &Event::Metric { metric, values }, &Attributes::NONE);
-    }
-    /// Comes after each chunk of an event file.
-    fn end_chunk(&mut self) {}
-}
 
 /// What a reader delivered.
 #[derive(Debug, Default)]
@@ -79,8 +59,8 @@ impl LocationReader {
         oddities: Vec<Oddity>,
         claimed_events: Option<u64>,
     ) -> Self {
-        let maps = IdMaps::new(&local.mapping_tables);
-        let clock = ClockCorrection::new(&local.clock_offsets);
+        let maps = IdMaps::new(local.mapping_tables.iter().map(|table| (table.mapping_type, &table.id_map)));
+        let clock = ClockCorrection::new(local.clock_offsets.iter().map(ClockOffset::point));
         Self { events, local, maps, clock, oddities, claimed_events }
     }
 
@@ -94,14 +74,14 @@ impl LocationReader {
     #[must_use]
     pub fn raw(mut self) -> Self {
         self.maps = IdMaps::default();
-        self.clock = ClockCorrection::new(&[]);
+        self.clock = ClockCorrection::new([]);
         self
     }
 
     /// Corrects times by other clock offsets than those of the file.
     #[must_use]
     pub fn with_clock_offsets(mut self, offsets: &[ClockOffset]) -> Self {
-        self.clock = ClockCorrection::new(offsets);
+        self.clock = ClockCorrection::new(offsets.iter().map(ClockOffset::point));
         self
     }
 

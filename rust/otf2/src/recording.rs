@@ -10,8 +10,8 @@ use crate::anchor::Anchor;
 use crate::definitions::Definitions;
 use crate::error::Result;
 use crate::oddity::Oddity;
-use crate::reader::{EventSink, LocationReader, ReadSummary};
-use crate::records::{Attributes, ClockOffset, Definition, Event, Location, TypedValue};
+use crate::reader::{LocationReader, ReadSummary};
+use crate::records::{Attributes, ClockOffset, Definition, Event, EventSink, Location, TypedValue};
 
 /// A recorded run.
 pub trait Recording: fmt::Debug + Send + Sync {

@@ -11,10 +11,9 @@ use crate::archive::{Archive, LocalDefinitions, Oddity, OddityKind};
 use crate::enums::{Compression, FileSubstrate};
 use crate::error::{Error, Place, Result};
 use crate::file::{CHUNK_BEGIN, CHUNK_SIZES, END_OF_BUFFER, END_OF_CHUNK, END_OF_FILE, HEADER_SIZE};
-use crate::reader::EventSink;
 use crate::records::{
-    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, MAPPING_TABLE, MetricValues, Record, TIMESTAMP,
-    TIMESTAMP_SIZE, TypedValue,
+    AttributeValue, Attributes, CLOCK_OFFSET, Definition, Event, EventSink, MAPPING_TABLE, MetricValues, Record,
+    TIMESTAMP, TIMESTAMP_SIZE, TypedValue,
 };
 use crate::wire::{ByteOrder, Encoder};
 

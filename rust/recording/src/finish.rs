@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 use whywait_otf2::clock::ClockCorrection;
 use whywait_otf2::enums::Paradigm;
+use whywait_otf2::records::ClockOffset;
 use whywait_otf2::{Anchor, ArchiveWriter, LocalDefinitions, WriteOptions};
 
 use crate::clocks::Clocks;
@@ -518,7 +519,7 @@ fn survey(spool: &Spool, progress: &Progress) -> Result<Vec<Surveys>> {
 fn run_span(jobs: &[Job<'_>]) -> (i64, i64) {
     let spans = jobs.iter().map(|job| {
         let (begin, end) = job.span();
-        let correction = ClockCorrection::new(job.clock_offsets);
+        let correction = ClockCorrection::new(job.clock_offsets.iter().map(ClockOffset::point));
         let mut cursor = correction.cursor();
         (cursor.correct(begin), cursor.correct(end))
     });
@@ -527,7 +528,7 @@ fn run_span(jobs: &[Job<'_>]) -> (i64, i64) {
 
 /// Seconds from the beginning of the run to a time of a process.
 fn since(job: &Job<'_>, time: u64, begin: i64, clocks: &Clocks) -> f64 {
-    let correction = ClockCorrection::new(job.clock_offsets);
+    let correction = ClockCorrection::new(job.clock_offsets.iter().map(ClockOffset::point));
     correction.cursor().correct(time).wrapping_sub(begin) as f64 / clocks.resolution as f64
 }
 

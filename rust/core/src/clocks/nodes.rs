@@ -121,10 +121,7 @@ impl Nodes {
 
 fn offsets(trace: &Trace, location: u64) -> Offsets {
     let events = trace.recording().events(location);
-    events.map_or_else(
-        |_| Vec::new(),
-        |events| events.clock_offsets().iter().map(|record| (record.time, record.offset)).collect(),
-    )
+    events.map_or_else(|_| Vec::new(), |events| events.clock_offsets().iter().map(ClockOffset::point).collect())
 }
 
 fn records(offsets: &Offsets) -> Vec<ClockOffset> {
@@ -133,5 +130,5 @@ fn records(offsets: &Offsets) -> Vec<ClockOffset> {
 }
 
 fn correction(offsets: &Offsets) -> ClockCorrection {
-    ClockCorrection::new(&records(offsets))
+    ClockCorrection::new(offsets.iter().copied())
 }

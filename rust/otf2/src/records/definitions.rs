@@ -4,6 +4,7 @@ use super::codec::{Codec, Counted, Full, Id, Own, Record, To};
 use super::events::{codec, label};
 use super::value::{TypedValue, Value};
 use crate::enums::{self, IoParadigmProperty};
+use crate::idmap::IdPairs;
 use crate::wire::{Decoder, Encoder, Fault};
 
 /// Numbers of the spaces of ids, for the table of definitions.
@@ -458,19 +459,18 @@ record! {
     ClockOffset { time: u64 as Full, offset: i64, standard_deviation: f64 } {}
 }
 
+impl ClockOffset {
+    /// The local time and the difference.
+    #[must_use]
+    pub fn point(&self) -> (u64, i64) {
+        (self.time, self.offset)
+    }
+}
+
 /// Number of the record [`MappingTable`].
 pub(crate) const MAPPING_TABLE: u8 = 5;
 /// Number of the record [`ClockOffset`].
 pub(crate) const CLOCK_OFFSET: u8 = 6;
-
-/// Entries of a translation table as stored in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IdPairs {
-    /// The global id of each local id 0, 1, ...
-    Dense(Vec<u64>),
-    /// Local and global ids in any order.
-    Sparse(Vec<(u64, u64)>),
-}
 
 impl<'a> Codec<'a> for IdPairs {
     type Value = Self;

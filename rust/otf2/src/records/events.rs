@@ -1,4 +1,4 @@
-//! Event records.
+//! Event records, and who receives them.
 
 use super::attributes::Attributes;
 use super::codec::{Borrowed, Codec, Detached, Ref, Time, Translator};
@@ -7,8 +7,27 @@ use crate::enums::{
     CollectiveOp, IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag, LockType,
     MeasurementMode, Paradigm, RmaAtomicType, RmaSyncLevel, RmaSyncType,
 };
-use crate::reader::EventSink;
 use crate::wire::{Decoder, Encoder, Fault, Window};
+
+/// Receives events. Times are corrected global ticks and references are ids of the global definitions, unless the
+/// location is read raw.
+pub trait EventSink {
+    /// A region begins.
+    fn enter(&mut self, time: i64, region: u32);
+    /// A region ends.
+    fn leave(&mut self, time: i64, region: u32);
+    /// Any other event.
+    fn record(&mut self, time: i64, record: &Event<'_>, attributes: &Attributes<'_>);
+    /// Comes before an [`enter`](Self::enter) or [`leave`](Self::leave) that carries attributes.
+    fn attributed(&mut self, _attributes: &Attributes<'_>) {}
+    /// A short [`Event::Metric`] without attributes: counters can be sampled at every event.
+    fn metric(&mut self, time: i64, metric: u32, values: &[TypedValue]) {
+        let values = MetricValues::new(values);
+        self.record(time, &Event::Metric { metric, values }, &Attributes::NONE);
+    }
+    /// Comes after each chunk of an event file.
+    fn end_chunk(&mut self) {}
+}
 
 /// Numbers of the mapping types, for the table of events.
 mod to {

@@ -8,9 +8,10 @@ mod events;
 mod old;
 mod value;
 
+pub use crate::idmap::IdPairs;
 pub use attributes::{AttributeValue, Attributes, AttributesIter};
 pub use definitions::*;
-pub use events::Event;
+pub use events::{Event, EventSink};
 pub use value::{List, ListIter, MetricValues, StringRefs, TypedValue, Value};
 
 pub(crate) use attributes::{ATTRIBUTE_LIST, TIMESTAMP, TIMESTAMP_SIZE};
