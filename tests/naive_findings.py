@@ -870,6 +870,16 @@ def steps_with_waits(row: Row) -> int:
     return row.value("times") if row.has("times") else row.value("steps") if row.has("steps") else 1
 
 
+def waiting_for(raw: Raw, row: Row) -> int:
+    """Return how many other ranks have devices that wait for more than a tenth of what the one does that waits most."""
+    waits = Counter[int]()
+    for one in raw.rows("wait_states"):
+        if one["kind"] in DEVICE_WAITS:
+            waits[raw.locations[one["location"]][0]] += one["waiting"]
+    others = [time for rank, time in waits.items() if rank not in row.ranks]
+    return sum(time > 0.1 * max(others) for time in others)
+
+
 @check("who", *STRAGGLERS)
 def _(raw, row):
     said = row.value("who")
@@ -879,14 +889,15 @@ def _(raw, row):
     middle = len(median) // 2
     median = median[middle] if len(median) % 2 else (median[middle - 1] + median[middle]) / 2
     slower = {rank for rank, time in times.items() if time > 1.1 * median}
-    assert set(row.ranks) == slower or raw.charged_to(row, set(row.ranks)) >= 0.8 * raw.charged(row) * (1 - 1e-6)
+    assert set(row.ranks) <= slower or raw.charged_to(row, set(row.ranks)) >= 0.8 * raw.charged(row) * (1 - 1e-6)
     return said
 
 
 @check("others", *STRAGGLERS)
 def _(raw, row):
     others = len(raw.ranks) - len(row.ranks)
-    return "GPU" if others == 1 else f"{others} GPUs"
+    words = "the other GPU" if others == 1 else f"the other {others} GPUs"
+    return words if (number := waiting_for(raw, row)) == others else f"{number} of {words}"
 
 
 @check("place", *STRAGGLERS, "pipeline_bubble", "changing", "compile_once", "syncs")
@@ -908,8 +919,7 @@ def _(raw, row):
     table = raw.rows("focus") or raw.rows("severities")
     of_kernels = sum(one["value"] for one in table if one["metric"] in DEVICE_WAITS)
     shared = min(1, of_devices(raw, *WAIT_ROWS) / of_kernels)
-    others = len(raw.ranks) - len(row.ranks)
-    return shared * raw.charged_to(row, set(row.ranks)) / others / steps_with_waits(row)
+    return shared * raw.charged_to(row, set(row.ranks)) / waiting_for(raw, row) / steps_with_waits(row)
 
 
 @check("step", *STRAGGLERS)
@@ -944,7 +954,7 @@ def runs(raw: Raw, row: Row) -> dict[int, int]:
     number = Counter[int]()
     for one in raw.rows("severities"):
         if one["metric"] == "visits" and raw.paths[one["callpath_id"]] == row.callpath:
-            number[raw.places[one["location"]][0]] += int(one["value"])
+            number[raw.locations[one["location"]][0]] += int(one["value"])
     return {rank: number[rank] for rank in raw.ranks}
 
 

@@ -317,6 +317,42 @@ ANSWERS = [
     ),
     ("chain", "Rank 3 makes the other 3 GPUs wait 15.0 ms in each of 3 steps of 31.0 ms: aten::attention/attention_f"),
     ("missing_rank", "1 of 4 ranks have no trace"),
+    (
+        "windows",
+        "2 steps of 55.0 ms: its data loader (DataLoader.__next__/aten::stack) takes 25.0 ms longer there, 6 times as",
+    ),
+    ("directions", "aten::gemm/gemm_work takes longer on another rank each time; GPUs wait 300 ms for it."),
+    # Without devices, ranks wait.
+    (
+        "gloo_allreduce",
+        "Rank 2 makes the other 3 ranks wait 23.2 ms in each of 3 steps of 48.0 ms: load takes 25.0 ms l",
+    ),
+    (
+        "gloo_async",
+        "Rank 3 makes the other 3 ranks wait 29.0 ms in each of 3 steps of 83.8 ms: late_exposed takes 40.3",
+    ),
+    (
+        "gloo_types",
+        "Rank 0 makes the other 3 ranks wait 23.0 ms in each of 2 steps of 289 ms: late_scatter takes 20.4 ",
+    ),
+    (
+        "gloo_pipe",
+        "Rank 2 makes the other 3 ranks wait 58.4 ms in each of 2 steps of 258 ms: forward and backward take",
+    ),
+    (
+        "gloo_mesh",
+        "Rank 3 makes the other 3 ranks wait 17.5 ms in each of 3 steps of 32.2 ms: attention takes 20.0 ms ",
+    ),
+    ("gloo_window", "compute takes longer on another rank each time; ranks wait 65.8 ms for it."),
+    (
+        "gloo_ddp",
+        "Rank 1 makes the other 3 ranks wait 19.2 ms in each of 3 steps of 97.2 ms: its data loader (DataLoad",
+    ),
+    (
+        "gloo_fsdp",
+        "Rank 3 makes the other 3 ranks wait 18.7 ms in each of 2 steps of 132 ms: SlowBackward takes 23.7 m",
+    ),
+    ("gloo_batch", "The peers of 16 sends and receives are not recorded (record_shapes=True has them)"),
 ]
 
 

@@ -73,6 +73,7 @@ from whywait.analysis.findings import (
     window_start,
     wrong_order,
 )
+from whywait.analysis.findings.blame import put_first
 from whywait.analysis.findings.caveats import caveats
 from whywait.analysis.findings.finding import Finding, Rule, Run
 from whywait.analysis.findings.rest import rest
@@ -337,6 +338,7 @@ def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Fi
     for rule in rules().values():
         with result.surviving(_FINDING, rule.name):
             rule.remark(run, found)
+    put_first(run, found)
     if inside is not None:
         found = [one for one in found if one.callpath is not None and inside[one.callpath]]
     begin, end = run.losses.account.window

@@ -21,6 +21,7 @@ FIGURES = Figures(
     missing=("count", "the ranks without events"),
     ranks=("count", "all ranks"),
     unseen=("share", "of the time of kernels that communicate, what follows the last known begin beside such ranks"),
+    peers=("count", "the sends and receives whose peers are not recorded"),
     worst=("s", "by how much the clocks of two locations violate the order of events at least"),
 )
 
@@ -59,6 +60,14 @@ def caveats(run: Run) -> Iterator[Words]:
             share = min(1.0, unseen / communication)
             words += FIGURES.say("; {unseen} of the communication cannot be explained without them", unseen=share)
         yield words + "."
+    if traces is not None and "shapes" not in traces["recorded"]:
+        unnamed = sum(group["message_parts"] for group in traces["groups"] if not group["messages"])
+        if unnamed and not run.device_lines:
+            yield FIGURES.say(
+                "The peers of {peers} sends and receives are not recorded (record_shapes=True has them): who waits for "
+                "whom in these is unknown.",
+                peers=unnamed,
+            )
     if is_recommended(run.result):
         yield FIGURES.say(
             "The clocks disagree by up to {worst}, and waits are wrong by as much: see --clocks.",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import OF_MANY as FIGURES
-from whywait.analysis.findings.device_blame import blames, finding
+from whywait.analysis.findings.blame import OF_MANY as FIGURES
+from whywait.analysis.findings.blame import blames, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 NAME = "changing"
 TITLE = "Another rank each time"
 DOCUMENT = """\
-A call path makes devices wait for at least a percent of their time, and no few ranks bear most of that: now one
-rank is late, now another. Garbage collection, allocation, other processes or the network disturb ranks at random;
-or each has the most work once.
+A call path makes devices, or ranks where there are none, wait for at least a percent of their time, and no few ranks
+bear most of that in most steps: now one rank is late, now another. Garbage collection, allocation, other processes or
+the network disturb ranks at random; or each has the most work once.
 """
 _KERNEL = "Compare its shapes from step to step, and look for other processes on the nodes."
 _HOST = "Look for garbage collection and allocation there, and for other processes on the nodes."
@@ -27,7 +27,7 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield the call paths in which no few ranks are late."""
     for blame in blames(run, NAME):
         words = FIGURES.say(
-            "{place} takes longer on another rank each time; GPUs wait {waiting} for it.",
+            f"{{place}} takes longer on another rank each time; {blame.who.words} wait {{waiting}} for it.",
             place=run.place(blame.callpaths[0]),
             waiting=blame.waiting,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.compile_once import LEAST as COMPILES
 from whywait.analysis.findings.copies import is_copy
-from whywait.analysis.findings.device_blame import in_rows
+from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.host_bound import idle as idle_for_hosts
 from whywait.analysis.findings.small_kernels import small
 from whywait.analysis.findings.words import Figures, Words, devices, seconds

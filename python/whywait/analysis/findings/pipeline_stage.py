@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import FIGURES, blames, changes, finding, sentence, takes_longer
+from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, sentence, takes_longer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 NAME = "pipeline_stage"
 TITLE = "Slow stage"
 DOCUMENT = """\
-Devices wait for messages most of the time, and the kernels of one rank, or a few, take at least 10% longer than
-those of the median rank: a stage has too much to do. All its kernels are one finding. Move layers to other stages.
+Devices, or ranks where there are none, wait for messages most of the time, and the kernels or functions of one rank,
+or a few, take at least 10% longer than those of the median rank: a stage has too much to do. All of them are one
+finding. Move layers to other stages.
 """
 _ADVICE = "Move layers from this stage of the pipeline to others."
 

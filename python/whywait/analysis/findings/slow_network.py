@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import in_rows
+from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A rank's host makes the devices of others wait."""
+"""A rank's host makes the devices of others wait, or the other ranks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import FIGURES, blames, changes, finding, sentence, takes_longer
+from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, sentence, takes_longer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 NAME = "straggler_host"
 TITLE = "Slow host"
 DOCUMENT = """\
-The host of one rank, or a few, is late, and not its kernels: other devices wait at least a percent of their time
-for what it does. A garbage collection on one rank delays all. Otherwise pin CPUs, and look for other processes on
-that node.
+The host of one rank, or a few, is late, and not its kernels: other devices, or other ranks where there are none, wait
+at least a percent of their time for what it does. A garbage collection on one rank delays all. Otherwise pin CPUs,
+and look for other processes on that node. The time of a call path is that of its whole visits in recorded steps.
 """
+_RANK = "Give it as much work as the others, or find out why it is slower: its cores, and other processes on its node."
 _ADVICE = "See what the host does there: pin its CPUs, and look for other processes on its node."
 _COLLECTS = "Freeze what lives long (gc.freeze), and collect garbage on all ranks in the same step."
 _PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
@@ -31,5 +32,6 @@ def detect(run: Run) -> Iterator[Finding]:
     """Yield what it finds, the most waiting first."""
     for blame in blames(run, NAME):
         words = sentence(run, blame, partial(takes_longer, run, blame))
+        advice = _RANK if blame.who.base == "cpu" and len(blame.ranks) == 1 else _ADVICE
         is_pause = _PAUSES.search("/".join(run.result.tree.path(blame.callpaths[0])))
-        yield finding(run, blame, words, _COLLECTS if is_pause else _ADVICE)
+        yield finding(run, blame, words, _COLLECTS if is_pause else advice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import FIGURES, blames, changes, finding, sentence, takes_longer
+from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, sentence, takes_longer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.device_blame import in_rows
+from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 

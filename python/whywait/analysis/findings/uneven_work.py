@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import FIGURES as SHARED
-from whywait.analysis.findings.device_blame import blames, calls, changes, finding, of_both, sentence
+from whywait.analysis.findings.blame import FIGURES as SHARED
+from whywait.analysis.findings.blame import blames, calls, changes, finding, of_both, sentence
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.device_blame import Blame
+    from whywait.analysis.findings.blame import Blame
     from whywait.analysis.findings.finding import Finding, Run
     from whywait.analysis.findings.words import Words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.device_blame import waiting
+from whywait.analysis.findings.waiters import waiting
 from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 

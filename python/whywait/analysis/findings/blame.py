@@ -1,0 +1,299 @@
+"""Who makes other ranks of a training run wait, and how: what the rules about stragglers have in common.
+
+Devices wait for each other, or ranks do if there are no devices. What they wait for is charged to call paths. Ranks
+that take at least 10% longer there than the median rank are to blame if they bear clearly more than their even share
+of it, or else the few that bear most of it. If most of the waiting is for messages, ranks work one after another, as
+the stages of a pipeline do: what a slower stage causes is told from what filling and draining takes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from whywait.analysis.changes import Change
+from whywait.analysis.findings.training_steps import steps
+from whywait.analysis.findings.waiters import Ranks, waiters
+from whywait.analysis.findings.words import EQUAL, Figures, Words, joined
+from whywait.model.profile import sum_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.waiters import Waiters
+
+OF_MANY = Figures(
+    place=("name", "the call paths, the costliest first"),
+    waiting=(
+        "s",
+        "the waiting of devices, or of ranks without any, that is charged to them, less that of slower ranks",
+    ),
+)
+FIGURES = Figures(
+    who=(
+        "name",
+        "the ranks that take at least 10% longer than the median, else those that bear at least 80% of the costs",
+    ),
+    others=("name", "the devices of the other ranks, or these if there are none"),
+    place=("name", "the call paths, the costliest first"),
+    each=(
+        "s",
+        "the waiting that is charged to `who`, for each of the other ranks in each of `times` steps",
+    ),
+    step=("s", "the mean length of a step"),
+    steps=("count", "the number of steps that all ranks recorded, at least half of them in the focus"),
+    times=("count", "the steps in which others wait for `who` for at least a tenth of the longest such time of a step"),
+    longer=("s", "by how much `who` spends longer there than the mean of the other ranks, in each of `times` steps"),
+    factor=("times", "the time of `who` there, as a multiple of the mean of the other ranks"),
+)
+
+# Smaller shares of the time are no finding.
+LEAST = 0.01
+# The rules about ranks that can be mended; they come first if they explain this share of any other finding.
+_FIRST = frozenset(
+    {"straggler_loading", "straggler_host", "straggler_kernel", "uneven_work", "pipeline_stage", "changing"}
+)
+_ENOUGH = 0.25
+# Ranks are the culprits if they have this share of the costs, and are at most this share of all ranks.
+_CULPRIT, _FEW = 0.8, 0.5
+# A rank is slower if it takes so much longer than the median, and late if it bears this share of what the latest does.
+_SLOWER, _NOTICED = 1.1, 0.1
+# So many call paths are named.
+_NAMED = 2
+LOADS = re.compile(r"DataLoader|dataloader|torch/utils/data", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Waiting that some ranks cause, or many.
+
+    Attributes
+    ----------
+    who
+        Those that wait.
+    rule
+        The rule that says so.
+    callpaths
+        Where they cause it, the costliest first.
+    ranks
+        The ranks; empty if these are many.
+    costs
+        The waiting, by rank of the cause, in seconds.
+    """
+
+    who: Waiters
+    rule: str
+    callpaths: list[int]
+    ranks: list[int]
+    costs: npt.NDArray[np.float64]
+
+    @property
+    def waiting(self) -> float:
+        """All of it."""
+        return float(self.costs.sum())
+
+
+def blames(run: Run, rule: str) -> Iterator[Blame]:
+    """Yield the waiting that a rule explains, the most first."""
+    found = run.once(_blames)
+    yield from sorted((one for one in found if one.rule == rule), key=lambda one: -one.waiting)
+
+
+def _blames(run: Run) -> list[Blame]:
+    """Divide the waiting for each other among the rules."""
+    who = run.once(waiters)
+    if who is None:
+        return []
+    least = LEAST * who.time
+    found: list[Blame] = []
+    stages: dict[tuple[int, ...], Blame] = {}
+    rests: dict[int, npt.NDArray[np.float64]] = {}
+    for callpath, by_rank in sorted(who.costs.items(), key=lambda one: (-float(one[1].sum()), one[0])):
+        ranks = _late(run, who, callpath, by_rank)
+        own = np.zeros_like(by_rank)
+        own[ranks] = by_rank[ranks]
+        rests[callpath] = by_rank - own
+        if not ranks or own.sum() < least:
+            rests[callpath] = by_rank
+        elif who.in_stages and who.computes(callpath):
+            known = stages.setdefault(tuple(ranks), Blame(who, "pipeline_stage", [], ranks, np.zeros_like(own)))
+            known.callpaths.append(callpath)
+            known.costs[:] += own
+        else:
+            found.append(Blame(who, _rule(run, callpath, ranks), [callpath], ranks, own))
+    found += stages.values()
+    if who.in_stages and rests:
+        order = sorted(rests, key=lambda one: -float(rests[one].sum()))
+        rest = np.sum(list(rests.values()), axis=0)
+        if rest.sum() >= least:
+            found.append(Blame(who, "pipeline_bubble", order, [], rest))
+    else:
+        found += [Blame(who, "changing", [one], [], rest) for one, rest in rests.items() if rest.sum() >= least]
+    return found
+
+
+def _late(run: Run, who: Waiters, callpath: int, costs: npt.NDArray[np.float64]) -> list[int]:
+    """Return the few ranks that are to blame for what a call path makes others wait; none if these are many."""
+    ranks = [rank for rank in _slower(steps(run).times(callpath)) if costs[rank] >= _NOTICED * costs.max()]
+    # More than half of what exceeds an even share.
+    if not who.in_stages and 2 * costs[ranks].sum() < (1 + len(ranks) / costs.size) * costs.sum():
+        ranks = _culprits(costs)
+        if not steps(run).are_often_late(ranks):
+            return []
+    return ranks if len(ranks) <= _FEW * costs.size else []
+
+
+def _rule(run: Run, callpath: int, ranks: list[int]) -> str:
+    """Return which rule explains what ranks cause in a call path."""
+    if LOADS.search("/".join(run.result.tree.path(callpath))):
+        return "straggler_loading"
+    if callpath not in run.kernels:
+        return "straggler_host"
+    own, other = of_both(calls(run, callpath), ranks)
+    return "uneven_work" if own > _SLOWER * other else "straggler_kernel"
+
+
+def calls(run: Run, callpath: int) -> npt.NDArray[np.float64]:
+    """Return how often each rank is in a call path, in a step if it has any."""
+    rank = np.maximum(run.result.places.rank, 0)
+    number = sum_at(rank, run.visits(callpath).astype(float), int(rank.max(initial=0)) + 1)
+    for rank in run.result.facts.get("traces", {}).get("ranks", []):
+        if rank["steps"] and rank["rank"] < number.size:
+            number[rank["rank"]] /= len(rank["steps"])
+    return number
+
+
+def finding(run: Run, blame: Blame, sentence: Words, advice: str) -> Finding:
+    """Return a finding about devices or ranks that wait, and take their waiting as explained."""
+    blame.who.take(blame.callpaths, blame.ranks)
+    return run.finding(
+        blame.rule,
+        sentence,
+        advice,
+        blame.waiting,
+        callpath=blame.callpaths[0] if blame.ranks or len(blame.callpaths) == 1 else None,
+        ranks=blame.ranks,
+        merged=blame.callpaths if len(blame.callpaths) > 1 and blame.ranks else [],
+        base=blame.who.base,
+        evidence={"by_rank": blame.costs.tolist(), "callpaths": blame.callpaths},
+    )
+
+
+def put_first(run: Run, found: list[Finding]) -> None:
+    """Put late ranks before what the libraries of CPUs take, for which there is no reason in a trace.
+
+    What these take beyond the transfers themselves depends on who else uses the cores.
+    """
+    if not isinstance(run.once(waiters), Ranks):
+        return
+    others = [one for one in found if one.rule not in _FIRST]
+    late = sum(one.share for one in found if one.rule in _FIRST)
+    if late >= _ENOUGH * max((one.share for one in others), default=0.0):
+        for one in others:
+            one.is_remainder = True
+
+
+def _slower(times: npt.NDArray[np.float64]) -> list[int]:
+    """Return the ranks that take longer than the median."""
+    return np.flatnonzero(times > _SLOWER * np.median(times)).tolist()
+
+
+def _culprits(costs: npt.NDArray[np.float64]) -> list[int]:
+    """Return the fewest ranks that have most of some costs."""
+    order = np.argsort(-costs, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(costs[order]), _CULPRIT * costs.sum() * (1 - 1e-9))) + 1
+    return sorted(order[:enough].tolist())
+
+
+def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words]) -> Words:
+    """Say whom some ranks make wait, and how long.
+
+    `what` says what they do, given by how much longer they take than the others, as a difference and as a factor, and
+    how long each of the others waits.
+    """
+    ranks, counted = blame.ranks, steps(run)
+    times = np.sum([counted.times(callpath) for callpath in blame.callpaths], axis=0)
+    own, other = of_both(times, ranks)
+    recurs, wait = counted.with_waits(ranks), counted.waiting(ranks)
+    others = times.size - len(ranks)
+    is_one = len(ranks) == 1
+    who = f"rank{'s' * (not is_one)} {joined(Words(str(rank)) for rank in ranks).text}"
+    verb = "makes" if is_one else "make"
+    each = blame.waiting * counted.share(ranks) / max(wait, 1) / recurs
+    words = FIGURES.say(
+        f"{{who}} {verb} {{others}} wait", who=who, others=_others(blame.who, wait, others)
+    ).capitalized()
+    if 1 < counted.number == recurs:
+        words += FIGURES.say(
+            f" {{each}} in each of {{steps}} {counted.name} of {{step}}: ",
+            each=each,
+            steps=counted.number,
+            step=counted.length,
+        )
+    elif counted.number > 1:
+        words += FIGURES.say(
+            f" {{each}} in {{times}} of {{steps}} {counted.name}: ", each=each, times=recurs, steps=counted.number
+        )
+    else:
+        words += FIGURES.say(" {each}: ", each=each)
+    return words + what((own - other) / recurs, own / other if other > 0 else 0.0, each)
+
+
+def _others(who: Waiters, wait: int, others: int) -> str:
+    """Return the words for those that wait, of all others."""
+    named = f"the other {who.word}" if others == 1 else f"the other {others} {who.words}"
+    return named if wait in {0, others} else f"{wait} of {named}"
+
+
+def takes_longer(run: Run, blame: Blame, longer: float, factor: float, each: float) -> Words:
+    """Say that ranks take longer in some call paths."""
+    names = [run.place(callpath) for callpath in blame.callpaths]
+    if len(names) > _NAMED:
+        names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
+    place = joined(Words(name) for name in names).text
+    if blame.rule == "straggler_loading":
+        place = f"its data loader ({place})"
+    words = FIGURES.say(f"{{place}} {'takes' if len(names) == 1 else 'take'}", place=place)
+    if 2 * longer < each:
+        return words + " longer there at times."
+    if factor >= EQUAL:
+        return words + FIGURES.say(" {longer} longer there, {factor} elsewhere.", longer=longer, factor=factor)
+    return words + FIGURES.say(" {longer} longer there.", longer=longer)
+
+
+def of_both(values: npt.NDArray[np.float64], ranks: list[int]) -> tuple[float, float]:
+    """Return the mean of some ranks, and that of the others."""
+    others = np.delete(values, ranks)
+    return float(values[ranks].mean()), float(others.mean()) if others.size else 0.0
+
+
+def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
+    """Yield making the late ranks as fast as the others, or balancing the call path."""
+    ranks = run.result.facts.get("traces", {}).get("ranks", [])
+    # Where nothing but devices is recorded, a simulation keeps the steps of the hosts.
+    if not found.ranks or any(rank["works"] and rank["unlaunched"] == rank["works"] for rank in ranks):
+        return
+    places = run.result.places
+    by_rank = np.asarray(found.evidence["by_rank"])
+    callpaths = found.evidence["callpaths"]
+    like_others = []
+    for callpath in callpaths:
+        costs = np.zeros(run.result.profile.locations)
+        runs = run.changes.by_location("time", callpath) > 0
+        costs[runs] = by_rank[np.maximum(places.rank, 0)][runs]
+        if (change := run.changes.like_others(callpath, costs)) is not None:
+            like_others.append(change)
+    if len(like_others) > 1:
+        names = joined(Words(run.changes.name(callpath)) for callpath in callpaths[:_NAMED]).text
+        yield Change.together(like_others, f"{names} as fast as elsewhere")
+    yield from like_others
+    for callpath in callpaths:
+        if (balance := run.changes.balance(callpath)) is not None:
+            yield balance
+        yield run.changes.faster(callpath, 0.0)
