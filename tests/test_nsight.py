@@ -120,6 +120,11 @@ def test_without_what_is_late_the_run_is_as_much_shorter(name, place, factor, sa
     assert whywait.whatif(result, [Scale(place, factor)]).saved * 1e3 == pytest.approx(saved, rel=0.01)
 
 
+def test_the_answer_is_why_hosts_wait_and_not_that_their_devices_do():
+    verdict = whywait.analyze(case("halo")).findings().verdict()
+    assert "stencil takes up to 1.9 times as long as on average (on rank 2)" in verdict
+
+
 def test_what_mpi_does_not_say_is_said(capsys):
     assert main(["info", str(DATA / "requests")]) == 0
     said = capsys.readouterr().out

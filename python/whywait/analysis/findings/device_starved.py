@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 NAME = "device_starved"
 TITLE = "Starved device"
 DOCUMENT = """\
-A device is idle for at least a tenth of the time, because a host that launches its kernels computes, waits, or
-is about to launch. Launch earlier, or do the work of the host meanwhile. Or the calls of one call path (an allocation
-or a memset) keep it idle for a twentieth of the time: do them once, before the kernels, or let kernels
-run meanwhile. The loss is time of devices, not of CPUs.
+A device is idle for at least a tenth of the time, because a host that launches its kernels computes, waits for
+something whose cause is not known, or is about to launch. Launch earlier, or do the work of the host meanwhile. Or the
+calls of one call path (an allocation or a memset) keep it idle for a twentieth of the time: do them once, before the
+kernels, or let kernels run meanwhile. The loss is time of devices, not of CPUs.
 """
 FIGURES = Figures(
     place=("name", "what the hosts do most meanwhile, by call path"),
@@ -34,7 +34,9 @@ FIGURES = Figures(
 )
 
 _LEAST, _LEAST_CALLS = 0.1, 0.05
-_ROWS = frozenset({"starved.host", "starved.loading", "starved.gc", "starved.compile", "starved.comm", "latency"})
+_ROWS = frozenset({"starved.host", "starved.loading", "starved.gc", "starved.compile", "latency"})
+# While hosts wait for other ranks.
+_WAITS = "starved.comm"
 # Calls of one call path that keep devices idle.
 _CALLS = frozenset({"starved.call", "starved.alloc", "starved.sync"})
 
@@ -44,7 +46,9 @@ def detect(run: Run) -> Iterator[Finding]:
     lines, total = run.device_lines, run.device_time
     yield from _calls(run)
     # What bounds the run as a whole is another finding, and of small kernels, the latency has another reason.
-    rows = _ROWS - ({"latency"} if small(run) is not None else frozenset()) - _found(run)
+    # What hosts wait for is the reason that findings about waiting name, if causes are known.
+    rows = _ROWS | (frozenset() if run.result.has_causes else {_WAITS})
+    rows -= ({"latency"} if small(run) is not None else frozenset()) | _found(run)
     idle = [line for line in lines if line["row"] in rows]
     loss = sum(line["time"] for line in idle)
     if not total or loss < _LEAST * total:
@@ -68,7 +72,7 @@ def detect(run: Run) -> Iterator[Finding]:
         loss,
         callpath=callpath,
         base="device",
-        evidence={row: sum(line["time"] for line in idle if line["row"] == row) for row in sorted(_ROWS)},
+        evidence={row: sum(line["time"] for line in idle if line["row"] == row) for row in sorted(rows)},
     )
 
 
