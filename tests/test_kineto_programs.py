@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import whywait
 from whywait.analysis.findings import findings
+from whywait.hypotheses import Scale
 
 from tests.results import SHARED, UNRECORDED
 
@@ -161,6 +162,38 @@ def test_hidden_waiting_stands_beside_the_exposed():
     assert result.profile.total("ccl_hidden") == pytest.approx(
         sum(wait["wait_ns"] - wait["exposed_ns"] for wait in right) / 1e9
     )
+
+
+def test_what_only_the_late_rank_recorded_is_no_cause(tmp_path):
+    # Rank 0 records from the second step on, which loads data before it waits for rank 2.
+    simulation = program(3, 3, loading(2, 20))
+    begins = [begin for _, name, begin, *_ in simulation.host[0] if name.startswith("ProfilerStep")]
+    simulation.write(tmp_path, windows={0: (sorted(begins)[1], simulation.end())})
+    result = whywait.analyze(tmp_path)
+    (waits,) = (found.loss for found in findings(result) if found.rule == "straggler_host")
+    assert waits == pytest.approx(2 * 2 * 20e-3, rel=1e-3)
+
+
+def test_work_begins_after_its_caller_even_if_something_else_was_later(tmp_path):
+    # On rank 0, the second operation waits for the first one, but could not begin before the second kernel has ended.
+    def slow(longer):
+        def body(rank, _):
+            late = [("kernel", "gemm_late", (1 + longer) * MS)] if rank == 1 else []
+            return [
+                *late,
+                ("coll", "all_reduce", "world", 1 * MS, {"async": True, "as": "a"}),
+                ("kernel", "gemm_beside", 5 * MS),
+                ("coll", "all_reduce", "world", 1 * MS, {"async": True, "as": "b"}),
+                ("wait", "b"),
+                ("kernel", "adam_step", 1 * MS),
+                ("sync", None, "cudaDeviceSynchronize"),
+            ]
+
+        return program(2, 2, body)
+
+    slow(20).write(tmp_path)
+    saved = whywait.whatif(whywait.analyze(tmp_path), [Scale("gemm_late@1", 1 / 21)]).saved
+    assert saved * 1e9 == pytest.approx(slow(20).end() - slow(0).end(), abs=1e4)
 
 
 def rows(result):

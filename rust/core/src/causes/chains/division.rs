@@ -81,7 +81,9 @@ impl Chains {
         }
         let kernels = tied.map(|(i, j)| (own.passed[i], other.passed[j]));
         let (i, j) = tied.unwrap_or((own.passed.len(), other.passed.len()));
-        let (own, other) = (own.part(i), other.part(j));
+        let own = own.part(i, i64::MIN);
+        // What only one of the two recorded is no excess.
+        let other = other.part(j, if tied.is_none() { own.since } else { i64::MIN });
         let completion = (other.since - own.since).max(0);
         let delay = |(&callpath, &(ticks, location, _)): (&CallPathId, &(i64, LocationId, i64))| {
             let waiter_ticks = own.work.get(&callpath).map_or(0, |&(ticks, ..)| ticks);
@@ -172,23 +174,35 @@ impl<'a> Walk<'a> {
         found.copied()
     }
 
-    /// The part behind the `count`-th kernel that it passes, or all of it.
-    fn part(&self, count: usize) -> Part {
+    /// The part behind the `count`-th kernel that it passes, or all of it, and not before a time.
+    fn part(&self, count: usize, first: i64) -> Part {
         let mut part = Part { since: 0, work: FxHashMap::default(), waits: Vec::new() };
         for number in std::iter::once(self.from).chain(self.passed[..count].iter().copied()) {
             let node = &self.chains.nodes[number as usize];
             if number != self.from {
                 // It ended at the latest when the next one began.
-                let transfer = part.since.min(node.end) - node.begin - node.waiting;
+                let transfer = part.since.min(node.end) - (node.begin + node.waiting).max(first);
                 part.add(node.kernel.0, node.callpath, transfer);
-                if node.waiting > 0 {
+                if node.waiting > 0 && node.begin + node.waiting > first {
                     part.waits.push(number);
                 }
             }
-            for &(location, callpath, ticks) in &node.link.work {
-                part.add(location, callpath, ticks);
+            let link = &node.link;
+            let all = node.begin - link.since;
+            let mut left = (node.begin - first.max(link.since)).max(0);
+            for &(location, callpath, ticks) in &link.work {
+                let inside = match link.in_order {
+                    true => ticks.min(left),
+                    false if left < all => (i128::from(ticks) * i128::from(left) / i128::from(all)) as i64,
+                    false => ticks,
+                };
+                part.add(location, callpath, inside);
+                left -= if link.in_order { inside } else { 0 };
             }
-            part.since = node.link.since;
+            part.since = link.since.max(first);
+            if link.since <= first {
+                break;
+            }
         }
         part
     }

@@ -48,8 +48,10 @@ pub(super) struct Link {
     pub before: Option<(LocationId, InstanceId)>,
     /// The end of that one, or the begin of the chain, ticks.
     pub since: i64,
-    /// What happened meanwhile: location, call path, ticks.
+    /// What happened meanwhile: location, call path, ticks; from the latest to the earliest if `in_order`.
     pub work: Vec<(LocationId, CallPathId, i64)>,
+    /// Whether nothing before is part of an operation, so that a record that begins later cuts this link.
+    pub in_order: bool,
 }
 
 /// The nodes of the shards of this process.
@@ -140,7 +142,7 @@ impl<'a> Rank<'a> {
             kind: part.map(|part| part.kind),
             cause: part.map_or((LocationId::NONE, InstanceId::NONE), |part| part.cause),
             tie: part.and_then(|part| part.tie),
-            link: self.link(kernel),
+            link: self.link(kernel, parts),
         }
     }
 
@@ -149,12 +151,12 @@ impl<'a> Rank<'a> {
     }
 
     /// Follows the chain of a kernel to the kernel before it.
-    fn link(&self, kernel: &Kernel) -> Link {
-        let mut work: FxHashMap<(LocationId, CallPathId), i64> = FxHashMap::default();
-        let mut add = |location, callpath, ticks: i64| {
-            if ticks > 0 {
-                *work.entry((location, callpath)).or_default() += ticks;
-            }
+    fn link(&self, kernel: &Kernel, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Link {
+        let mut work: Vec<(LocationId, CallPathId, i64)> = Vec::new();
+        let mut add = |location, callpath, ticks: i64| match work.last_mut() {
+            Some((before, of_before, all)) if (*before, *of_before) == (location, callpath) => *all += ticks,
+            _ if ticks > 0 => work.push((location, callpath, ticks)),
+            _ => {}
         };
         let mut since = kernel.run.enter;
         let mut begun = kernel;
@@ -192,10 +194,17 @@ impl<'a> Rank<'a> {
                 }
             }
         };
-        let mut work: Vec<_> =
-            work.into_iter().map(|((location, callpath), ticks)| (location, callpath, ticks)).collect();
-        work.sort_unstable();
-        Link { before, since, work }
+        let in_order = before.is_none_or(|before| !parts.contains_key(&before));
+        if !in_order {
+            work.sort_unstable_by_key(|&(location, callpath, _)| (location, callpath));
+            work.dedup_by(|(location, callpath, ticks), (kept, of_kept, all)| {
+                let is_same = (*kept, *of_kept) == (*location, *callpath);
+                *all += if is_same { *ticks } else { 0 };
+                is_same
+            });
+            work.shrink_to_fit();
+        }
+        Link { before, since, work, in_order }
     }
 
     /// What delayed the begin of work.

@@ -24,6 +24,9 @@ pub struct Kernel {
     pub launch: Option<Span>,
     /// Why it did not begin earlier.
     pub start_cause: StartCause,
+    /// The computation that a kernel that communicates begins after, on another stream: an index into
+    /// [`Devices::kernels`].
+    pub follows: Option<u32>,
     /// Ticks for which its device was idle before it.
     pub idle: i64,
     /// The part of `idle` before the launch.
@@ -148,6 +151,7 @@ impl Devices {
         let before = self.kernels.len() as u32;
         let calls_before = self.synchronizations.len() as u32;
         self.kernels.extend(others.kernels.into_iter().map(|kernel| Kernel {
+            follows: kernel.follows.map(|other| other + before),
             start_cause: match kernel.start_cause {
                 StartCause::After(other) => StartCause::After(other + before),
                 start_cause => start_cause,

@@ -41,6 +41,7 @@ use crate::waits::{Findings, WaitState, interval};
 use awaited::{Awaited, Streams};
 use busy::BusyTimes;
 use parts::Computing;
+use start::Start;
 
 pub use crate::matching::launches::{Direction, MemoryCopy, Span};
 pub(crate) use crate::waits::device_part::DevicePart;
@@ -129,8 +130,8 @@ impl Host {
         let is_exact = details.have_correlations();
         let ticks = |seconds: f64| (seconds * trace.resolution as f64) as i64;
         let limits = (ticks(start::GAP), ticks(start::LEAD));
-        let causes = is_exact.then(|| start::causes(&self.runs, &matched.launches, limits));
-        self.kernels(busy, &matched, causes.as_deref(), &mut devices);
+        let starts = is_exact.then(|| start::starts(&self.runs, &matched.launches, limits));
+        self.kernels(busy, &matched, starts.as_deref(), &mut devices);
         let is_own = |part: &&DevicePart| trace.definitions.locations[part.kernel.0].process == self.process;
         let own = found.device_parts.iter().filter(is_own).copied().collect();
         devices.parts = parts::of_kernels(&devices.kernels, own, computing);
@@ -189,8 +190,8 @@ impl Host {
         calls.iter().map(of_call).collect()
     }
 
-    /// Determines what delayed each kernel, if `causes` do not tell, and how long its device was idle before it.
-    fn kernels(&self, busy: &BusyTimes, matched: &LaunchMatches, causes: Option<&[StartCause]>, devices: &mut Devices) {
+    /// Determines what delayed each kernel, if `starts` do not tell, and how long its device was idle before it.
+    fn kernels(&self, busy: &BusyTimes, matched: &LaunchMatches, starts: Option<&[Start]>, devices: &mut Devices) {
         // The last kernel of each stream, and the kernel of each device that ends last.
         let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
         let mut on_device: FxHashMap<u32, u32> = FxHashMap::default();
@@ -214,6 +215,7 @@ impl Host {
                 device,
                 launch,
                 start_cause: StartCause::Unknown,
+                follows: None,
                 idle: before.map_or(0, |before| (run.enter - before).max(0)),
                 starved: 0,
                 mpi_starved: 0,
@@ -225,7 +227,7 @@ impl Host {
                 let held = earlier.filter(|&other| (launch.enter + 1..=run.enter).contains(&end(other)));
                 let held = held.max_by_key(|&other| end(other));
                 kernel.start_cause = held.map_or(StartCause::Launched, StartCause::After);
-                let held = match causes.map(|causes| causes[number as usize]) {
+                let held = match starts.map(|starts| starts[number as usize].cause) {
                     None => held,
                     Some(StartCause::After(other)) => Some(other),
                     Some(_) => None,
@@ -241,8 +243,9 @@ impl Host {
                     kernel.queued = (run.enter - launch.leave).max(0);
                 }
             }
-            if let Some(causes) = causes {
-                kernel.start_cause = causes[number as usize];
+            if let Some(starts) = starts {
+                let start = starts[number as usize];
+                (kernel.start_cause, kernel.follows) = (start.cause, start.follows);
             }
             devices.kernels.push(kernel);
         }

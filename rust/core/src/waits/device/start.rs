@@ -28,8 +28,17 @@ pub(super) const GAP: f64 = 8e-6;
 /// By how much, in seconds, work can seem to begin before what it waited for has ended, where nothing is launched.
 pub(super) const LEAD: f64 = 20e-6;
 
+/// What delays the begin of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    /// What did.
+    pub cause: StartCause,
+    /// The computation of c3, which may have ended before something else.
+    pub follows: Option<u32>,
+}
+
 /// What delayed each run, for runs in order of their begins; [`GAP`] and [`LEAD`] are in ticks.
-pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], (gap, lead): (i64, i64)) -> Vec<StartCause> {
+pub(super) fn starts(runs: &[Run], launches: &[Option<Span>], (gap, lead): (i64, i64)) -> Vec<Start> {
     let launched = Launched::new(runs, launches);
     let has_launches = launches.iter().any(Option::is_some);
     let lead = if has_launches { 0 } else { lead };
@@ -37,7 +46,7 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], (gap, lead): (i64,
     by_end.sort_by_key(|&run| runs[run as usize].span.leave);
     let end = |run: u32| runs[run as usize].span.leave;
     let mut on_stream: FxHashMap<LocationId, u32> = FxHashMap::default();
-    let mut causes = Vec::with_capacity(runs.len());
+    let mut starts = Vec::with_capacity(runs.len());
     for (number, (run, launch)) in (0..).zip(runs.iter().zip(launches)) {
         let Span { location, enter, .. } = run.span;
         let mut latest = launch.map(|launch| (launch.enter.min(enter), StartCause::Launched));
@@ -49,9 +58,9 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], (gap, lead): (i64,
             }
         };
         consider(on_stream.insert(location, number));
-        if run.communicates {
-            consider(launch.and_then(|launch| launched.before(&launch, location)));
-        }
+        let follows = launch.filter(|_| run.communicates).and_then(|launch| launched.before(&launch, location));
+        let follows = follows.filter(|&other| end(other) <= enter);
+        consider(follows);
         let since = latest.map_or(i64::MIN, |(time, _)| time);
         let is_late = !run.communicates && latest.is_some() && enter - since > gap;
         if is_late || !has_launches {
@@ -63,9 +72,10 @@ pub(super) fn causes(runs: &[Run], launches: &[Option<Span>], (gap, lead): (i64,
                 latest = Some((end(other), StartCause::After(other)));
             }
         }
-        causes.push(latest.map_or(StartCause::Unknown, |(_, cause)| cause));
+        let cause = latest.map_or(StartCause::Unknown, |(_, cause)| cause);
+        starts.push(Start { cause, follows });
     }
-    causes
+    starts
 }
 
 /// The computations that each thread launched, in order of launch.

@@ -28,15 +28,18 @@ pub(in crate::whatif) fn collect(trace: &Trace, devices: &Devices, alone: &BTree
             None if alone.contains(&trace.definitions.locations[run.location].process) => None,
             None => meanwhile(trace, run, builder).map(|node| (node, run.enter)),
         };
-        // Work on another stream that it began after.
-        let other = match kernel.start_cause {
-            StartCause::After(other) if communicates => Some(&devices.kernels[other as usize].run),
+        // Work on other streams that it began after: what delayed it, and what would have if that had ended earlier.
+        let after = match kernel.start_cause {
+            StartCause::After(other) if communicates => Some(other),
             _ => None,
         };
-        let other = other.filter(|other| other.location != run.location);
-        let ended = other.map(|other| (leave(builder.instance(trace, (other.location, other.last))), other.leave));
+        let ended = [after, kernel.follows.filter(|_| kernel.follows != after)].map(|other| {
+            let other = &devices.kernels[other? as usize].run;
+            let is_other = other.location != run.location;
+            is_other.then(|| (leave(builder.instance(trace, (other.location, other.last))), other.leave))
+        });
         // With clock errors, the launch does not constrain the start.
-        let sources = [started, ended].map(|source| source.filter(|&(_, time)| time <= run.enter));
+        let sources = [started, ended[0], ended[1]].map(|source| source.filter(|&(_, time)| time <= run.enter));
         if sources.iter().all(Option::is_none) {
             continue;
         }
