@@ -72,6 +72,13 @@ def test_each_iteration_has_its_own_numbers(steps):
     assert second["critical_rank"] == 1
 
 
+def test_a_function_may_compute_between_the_calls_of_its_loop(tmp_path):
+    """All work is that of `main`; calls take a tenth of the time."""
+    text = "ranks 2\n*: main [0, 20]\n" + "".join(f"*: MPI_Barrier [{t + 1.8}, {t + 2}]\n" for t in range(0, 20, 2))
+    loop = whywait.analyze(trace_from_text(text, tmp_path)).iterations()
+    assert (loop.num_rows, loop["duration"].to_pylist()[0]) == (10, pytest.approx(2))
+
+
 def test_a_loop_has_a_name(steps):
     check = steps.iterations("main/check").to_pylist()
     assert [(row["begin"], row["end"]) for row in check] == [(16, 16.5), (16.5, 17), (17, 17.5)]

@@ -11,12 +11,12 @@ begins where its value changes.
 The marker is named by the user or found: first from the program's declarations, then from visits and times alone. A
 loop has at least three iterations, the same number on every process, and half of the time outside ``MPI_Init`` and
 ``MPI_Finalize``. The main loop is a dynamic region or a phase; otherwise a parameter with increasing values;
-otherwise siblings that every process enters equally often and that together have this much time. Among these
-siblings, the group with the same number of visits and the most time gives the number of iterations, and its first
-member is the marker; calls that begin and complete non-blocking messages count as one group with the visits of the
-rarest. In traces of PyTorch's profiler, an iteration is a step, however many there are; it has the same number on all
-ranks, whose records may begin at different ones. A call path has more time than those below it, so the outer of
-nested loops is found if its body is a call path.
+otherwise siblings that every process enters equally often and that have this much time together with what their
+caller computes between them. Among these siblings, the group with the same number of visits and the most time gives
+the number of iterations, and its first member is the marker; calls that begin and complete non-blocking messages
+count as one group with the visits of the rarest. In traces of PyTorch's profiler, an iteration is a step, however
+many there are; it has the same number on all ranks, whose records may begin at different ones. A call path has more
+time than those below it, so the outer of nested loops is found if its body is a call path.
 """
 
 from __future__ import annotations
@@ -209,14 +209,16 @@ class _Visits:
         for parent in np.unique(above).tolist():
             siblings = np.flatnonzero((above == parent) & chosen)
             siblings = siblings[self._per_process[siblings] >= _FEWEST]
-            if time[siblings].sum() < enough:
+            # Between its calls, a function may compute itself.
+            around = float(own[parent]) if parent >= 0 else 0.0
+            if around + time[siblings].sum() < enough:
                 continue
             counts = self._suggested_counts(siblings)
             for count in np.unique(counts).tolist():
                 inside = siblings[counts == count]
                 # Siblings are numbered in order of their first Enter.
                 marker = min(inside.tolist(), key=lambda p: int(self._tree.preorder[p]))
-                covered = float(time[inside].sum())
+                covered = around + float(time[inside].sum())
                 if best is None or covered > best[0]:
                     best = covered, marker, count
         return None if best is None else self._loop(*best[1:])
