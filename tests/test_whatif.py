@@ -903,6 +903,24 @@ def test_uneven_instances_have_a_mean_of_those_there_are(small):
     assert times["1", "work"] == [pytest.approx((0, 3)), pytest.approx((3, 4))]
 
 
+def test_segments_of_one_visit_are_balanced(tmp_path):
+    """Each rank works 1 s and 3 s, in another order, before two barriers."""
+    trace = """
+    *: main [0, 6.2]
+    0: MPI_Barrier [1, 3.1]
+    1: MPI_Barrier [3, 3.1]
+    0: MPI_Barrier [6.1, 6.2]
+    1: MPI_Barrier [4.1, 6.2]
+    """
+    result = whywait.analyze(trace_from_text(trace, tmp_path / "even"))
+    assert whywait.whatif(result, [Balance("main")]).saved == pytest.approx(0)
+    assert whywait.whatif(result, [parse("balance", "main:segment")]).saved == pytest.approx(2)
+    uneven = trace.replace("0: MPI_Barrier [1, 3.1]", "0: MPI_Send(1) [0.5, 0.6]\n0: MPI_Barrier [1, 3.1]")
+    result = whywait.analyze(trace_from_text(uneven, tmp_path / "uneven"))
+    with pytest.raises(UsageError, match=r"not the same number of segments everywhere \(rank 0 4, rank 1 3\)"):
+        whywait.whatif(result, [Balance("main", mode="segment")])
+
+
 def test_sends_head_to_head_are_a_deadlock_by_rendezvous(tmp_path):
     trace = """
     0: MPI_Send(1) [1, 1.1]
@@ -913,6 +931,24 @@ def test_sends_head_to_head_are_a_deadlock_by_rendezvous(tmp_path):
     result = whywait.analyze(trace_from_text(trace, tmp_path))
     with pytest.raises(UsageError, match=r"deadlock.*MPI_Send of rank [01] at 1.1"):
         whywait.whatif(result, [Protocol("MPI_Send", "rendezvous")])
+
+
+def test_a_protocol_is_that_of_all_messages_that_a_function_sends(tmp_path):
+    trace = """
+    0: main [0, 5.1]
+    1: main [0, 3.2]
+    0: give [0, 3.1]
+    0: MPI_Ssend(1) [0, 3.1]
+    0: work [3.1, 5.1]
+    1: take [0, 3.1]
+    1: work [0, 3]
+    1: MPI_Recv(0) [3, 3.1]
+    """
+    result = whywait.analyze(trace_from_text(trace, tmp_path))
+    for path in ("give", "MPI_Ssend", "main"):
+        assert whywait.whatif(result, [Protocol(path, "eager")]).saved == pytest.approx(2, abs=0.2), path
+    with pytest.raises(UsageError, match="take sends no messages"):
+        whywait.whatif(result, [Protocol("take", "eager")], strict=True)
 
 
 def test_synchronous_sends_say_nothing_of_the_eager_limit(tmp_path):

@@ -44,6 +44,18 @@ def test_what_one_iteration_takes_from_the_next_is_no_noise(tmp_path):
     assert simulated(tmp_path, [2, 1] * 4).error_estimate.noise == pytest.approx(0, abs=1e-6)
 
 
+def test_what_every_few_iterations_do_is_no_noise(tmp_path):
+    """Every third iteration works longer."""
+    lines, time = [], 0.0
+    for number in range(12):
+        own = 5 if number % 3 == 2 else 1
+        lines += [f"*: work [{time}, {time + own}]", f"*: MPI_Barrier [{time + own}, {time + own + 0.1}]"]
+        time += own + 0.1
+    trace = trace_from_text("\n".join(["ranks 2", f"*: main [0, {time}]", *lines]), tmp_path)
+    found = whywait.whatif(whywait.analyze(trace), [Scale("work", 0.5)]).error_estimate
+    assert (found.iterations, found.noise) == (12, pytest.approx(0, abs=1e-6))
+
+
 def test_noise_as_computed_by_hand(tmp_path):
     """The sums of two are 2, 4, 6, 4, 2. Their variance is 2.8, that of the run n/2 = 3 times as much."""
     found = simulated(tmp_path, [1, 1, 3, 3, 1, 1], 1.0).error_estimate

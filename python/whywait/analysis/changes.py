@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.hypotheses.kinds import Hypothesis
+    from whywait.hypotheses.kinds import Hypothesis, Mode
     from whywait.model.result import ResultData
 
 #: The kinds of changes, by name.
@@ -166,8 +166,10 @@ class Changes:
         visits = visits[visits > 0]
         if visits.size < 2:
             return None
-        alike = bool((visits == visits[0]).all()) and not below
-        balance = Balance(self.selection(number, below=below), mode="instance" if alike else "scaled", among=among)
+        mode: Mode = "scaled"
+        if not below and (visits == visits[0]).all():
+            mode = "segment" if self._calls_tell(number) else "instance"
+        balance = Balance(self.selection(number, below=below), mode=mode, among=among)
         threads = "" if among is None else " among the threads of each process"
         return Change(
             balance,
@@ -177,6 +179,20 @@ class Changes:
             _option(balance),
             locations=int(visits.size),
         )
+
+    def _calls_tell(self, number: int) -> bool:
+        """Return whether calls tell the pieces of work in a call path apart, as visits do not.
+
+        A recording without compiled instrumentation has several visits as one, and a program may have one that does it
+        all. All locations must make the same calls.
+        """
+        visits = self.by_location("visits", number)
+        here = visits > 0
+        if self._result.facts.get("call_paths") != "unwound" and visits.max(initial=0) > 1:
+            return False
+        called = np.flatnonzero(self._tree.above == self._tree.position[number])
+        calls = [self._profile.row("visits", int(position))[here] for position in called]
+        return bool(calls) and all(bool((of == of[0]).all()) for of in calls)
 
     def median(self, number: int) -> Change:
         """Return a change without noise: all instances of a call path take as long as their median."""

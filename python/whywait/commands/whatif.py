@@ -32,9 +32,9 @@ _HYPOTHESES = {
     "balance": (
         "PATH[:MODE]",
         (
-            "move time between instances of PATH until they are equally long: MODE is instance (default), local, "
-            "global, scaled, or median; by=0.5 applies half of the change, uneven=average allows different numbers of "
-            "instances, and among=node, process, comm:ID, or 0-3,8 moves time only within these groups"
+            "move time between instances of PATH until they are equally long: MODE is instance (default), segment, "
+            "local, global, scaled, or median; by=0.5 applies half of the change, uneven=average allows different "
+            "numbers of instances, and among=node, process, comm:ID, or 0-3,8 moves time only within these groups"
         ),
     ),
     "trim": (
@@ -397,7 +397,8 @@ def _error(sim: Simulation) -> Iterator[Line]:
     noise = f"noise {_time(found.noise)} ({found.iterations:,} iterations)"
     assumptions = f" + assumptions {_time(found.assumptions)}" if found.assumptions else ""
     sampling = f" + sampling {_time(found.sampling)}" if found.sampling else ""
-    yield [(f"Error estimate ±{_time(found.total)}{share}: {noise}{assumptions}{sampling}", "")]
+    cores = f" + shared cores {_time(found.cores)}" if found.cores else ""
+    yield [(f"Error estimate ±{_time(found.total)}{share}: {noise}{assumptions}{cores}{sampling}", "")]
 
 
 _BETWEEN = " between start-up and shutdown"

@@ -216,8 +216,23 @@ class Compiler:
                     selection = hypothesis.selected
                     if selection != Selection(selection.path):
                         raise _native.UsageError(f"{hypothesis}: a protocol applies to all messages of a call path")
-                    model["protocols"].append((self._selection(selection).roots, kind == "rendezvous"))
+                    model["protocols"].append((self._senders(hypothesis), kind == "rendezvous"))
         return model
+
+    def _senders(self, hypothesis: Protocol) -> list[bool]:
+        """Select the calls that send messages in call paths and in all that they call."""
+        tree, profile = self._tree, self._result.profile
+        sends = np.zeros(len(tree), bool)
+        for metric in _SENDS:
+            if metric in profile.metrics:
+                sends |= profile.by_position(metric) > 0
+        chosen = np.zeros(len(tree), bool)
+        for position in all_callpaths(tree, hypothesis.selected.path):
+            inside = np.arange(position, int(tree.end[position]))
+            chosen[tree.preorder[inside[sends[inside]]]] = True
+        if not chosen.any():
+            raise NothingSelectedError(f"{hypothesis.selected} sends no messages")
+        return list(chosen.tolist())
 
     def _whole(self, hypothesis: Cut | Overlap | Split, done: str) -> _Compiled:
         """Select whole instances, with everything below."""
@@ -296,6 +311,10 @@ _STARTS = ("shmem_init", "start_pes", "shmem_finalize", "gaspi_proc_init", "gasp
 def _starts_or_ends(region: Region) -> bool:
     """Return whether a region starts or ends a library."""
     return region.is_in("mpi_mgmt_startup") or region.name.startswith(_STARTS)
+
+
+# The metrics that count messages at the calls that send them.
+_SENDS = ("comms_send", "syncs_send")
 
 
 def _transfers(region: Region) -> bool:

@@ -40,9 +40,10 @@ _TOKEN = re.compile(
     r"|(?P<relation>==|!=|<=|>=|<|>)|(?P<comma>,)|(?P<skip>[ \t\r\n]+|#[^\n]*)"
 )
 
-# The modes of a balance, as named in Jül-4297.
+# The modes of a balance, as named in Jül-4297, and one more.
 _MODES = {
     "global instance": "instance",
+    "segment": "segment",
     "process-local": "local",
     "global": "global",
     "scaled": "scaled",

@@ -12,7 +12,7 @@ import whywait._native as _native
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Mode = Literal["instance", "local", "global", "scaled", "median"]
+Mode = Literal["instance", "segment", "local", "global", "scaled", "median"]
 
 _LAST = -1
 # The shortest segment that remains after the overhead is removed: as in Scalasca 1.x.
@@ -140,9 +140,10 @@ class Balance(_Selective):
     Attributes
     ----------
     mode
-        ``instance``: the n-th instances of all locations become equally long; ``local``: all instances of a location;
-        ``global``: all instances of all locations; ``scaled``: all locations work equally long, with the proportions
-        within each unchanged; ``median``: all instances of all locations take as long as their median.
+        ``instance``: the n-th instances of all locations become equally long; ``segment``: the n-th segments of all
+        locations, whatever instances they are of; ``local``: all instances of a location; ``global``: all instances of
+        all locations; ``scaled``: all locations work equally long, with the proportions within each unchanged;
+        ``median``: all instances of all locations take as long as their median.
     by
         Degree of the balance: 0 changes nothing, 1 is the full balance.
     uneven
@@ -210,7 +211,7 @@ class Overhead(Hypothesis):
 
 @dataclass(frozen=True)
 class Protocol(_Selective):
-    """Messages sent by the selection use the rendezvous or the eager protocol, whatever they used before."""
+    """Messages that the selection, or what it calls, sends use rendezvous or the eager protocol instead of theirs."""
 
     kind: Literal["eager", "rendezvous"]
     _kind = "protocol"
@@ -478,7 +479,7 @@ def _size(text: str) -> int:
     return int(text)
 
 
-_MODES = ("instance", "local", "global", "scaled", "median")
+_MODES = ("instance", "segment", "local", "global", "scaled", "median")
 
 
 def _options(text: str) -> tuple[str, list[str]]:

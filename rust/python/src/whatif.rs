@@ -363,6 +363,7 @@ impl Simulator {
             None | Some("instance") => Balance::Instance,
             Some("local") => Balance::Local,
             Some("global") => Balance::Global,
+            Some("segment") => Balance::Segment,
             Some("scaled") => Balance::Scaled,
             Some("median") => Balance::Median,
             Some(mode) => return Err(UsageError::new_err(format!("unknown balance mode {mode}"))),

@@ -9,6 +9,8 @@ use crate::{Error, Result};
 pub enum Balance {
     /// The n-th instances of all locations become equally long.
     Instance,
+    /// The n-th segments of all locations, whatever instances they are of.
+    Segment,
     /// All instances of a location.
     Local,
     /// All instances of all locations.
@@ -74,15 +76,16 @@ fn balance(
     let taking_part = || times.iter().enumerate().filter(|(_, of)| !of.is_empty());
     let mut new = times.to_vec();
     match mode {
-        Balance::Instance => {
+        Balance::Instance | Balance::Segment => {
             let label = |of: usize| trace.definitions.label(&trace.definitions.locations[locations[of]]);
             if let Some((first, of_first)) = taking_part().next()
                 && let Some((other, of_other)) = taking_part().find(|(_, of)| of.len() != of_first.len())
                 && !is_uneven
             {
                 let counts = format!("{} {}, {} {}", label(first), of_first.len(), label(other), of_other.len());
+                let what = if mode == Balance::Segment { "segments" } else { "instances" };
                 return Err(Error::Usage(format!(
-                    "{text} has not the same number of instances everywhere ({counts}): choose uneven=average or another mode"
+                    "{text} has not the same number of {what} everywhere ({counts}): choose uneven=average or another mode"
                 )));
             }
             for i in 0..taking_part().map(|(_, of)| of.len()).max().unwrap_or(0) {

@@ -284,6 +284,9 @@ impl Hypothesis {
             }
             Self::Balance { selection, balancing } => {
                 let own = trace.own_locations();
+                if balancing.mode == Balance::Segment {
+                    selected[own.clone()].par_iter_mut().for_each(Selected::take_apart);
+                }
                 let times: Vec<Vec<i64>> = selected[own.clone()].par_iter().map(Selected::times).collect();
                 let times: Vec<Vec<i64>> = trace.exchange.allgather(times)?.into_iter().flatten().collect();
                 let without = trace.definitions.processes.len() - with_instances(trace, &times);
@@ -293,7 +296,9 @@ impl Hypothesis {
                 if times.iter().filter(|of| !of.is_empty()).count() == 1 {
                     notes.push(format!("{}: only one location has instances, so no time can move", selection.text));
                 }
-                if balancing.mode == Balance::Instance && !is_alike(trace, selection, &times)? {
+                if matches!(balancing.mode, Balance::Instance | Balance::Segment)
+                    && !is_alike(trace, selection, &times)?
+                {
                     notes.push(format!(
                         "{}: not all locations call the same from it, so the n-th instances need not belong together",
                         selection.text

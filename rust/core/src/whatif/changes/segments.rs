@@ -88,6 +88,12 @@ impl Selected {
         times
     }
 
+    /// Makes each segment an instance.
+    pub(in crate::whatif) fn take_apart(&mut self) {
+        self.instances = self.segments.len() as u32;
+        (0..).zip(&mut self.segments).for_each(|(number, segment)| segment.instance = number);
+    }
+
     /// Shortens the segments that end at some positions, and keeps only these; `by` is sorted by position, ticks.
     pub(in crate::whatif) fn shorten(&mut self, by: &[(u32, i64)]) {
         let mut by = by.iter().peekable();
