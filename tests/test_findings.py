@@ -168,6 +168,42 @@ def test_a_pipeline_is_no_imbalance(tmp_path):
     assert not re.search("imbalance|evenly|longer", found["pipeline"].sentence)
 
 
+def test_work_that_moves_from_rank_to_rank_is_no_pipeline(tmp_path):
+    """In a ring, each step waits for the rank with most to do in the one before, which is another one each time."""
+    text, ready = "", [0.0] * 4
+    for step in range(8):
+        ends = [begin + (6 if (0, 2, 1, 3, 2, 0, 3, 1)[step] == rank else 1) for rank, begin in enumerate(ready)]
+        begins, ready = ready, [max(end, ends[rank - 1]) + 0.1 for rank, end in enumerate(ends)]
+        for rank in range(4):
+            text += f"""
+            {rank}: work [{begins[rank]:.1f}, {ends[rank]:.1f}]
+            {rank}: MPI_Sendrecv(to={(rank + 1) % 4}, source={(rank - 1) % 4}) [{ends[rank]:.1f}, {ready[rank]:.1f}]
+            """
+    result = analyzed(text, tmp_path)
+    found = by_rule(result)
+    assert found["varying"].sentence.startswith("work takes longer now on one rank and now on another; others wait ")
+    assert "pipeline" not in found
+    # Balanced, each step takes 2.25 s.
+    one = result.findings(prices=True)[0]
+    assert (one.rule, one.price.label) == ("varying", "balance")
+    assert one.price.saved == pytest.approx(max(ready) - 8 * 2.35)
+
+
+def test_calls_tell_pieces_of_work_apart(tmp_path):
+    """Where a call path is one visit, its pieces between calls are balanced."""
+    times = [(1, 3), (3, 1), (2, 4), (4, 2)] * 2
+    text, begin = "", 0.0
+    for pair in times:
+        end = begin + max(pair)
+        for rank, own in enumerate(pair):
+            text += f"{rank}: MPI_Barrier [{begin + own}, {end + 0.1}]\n"
+        begin = end + 0.1
+    found = analyzed(f"*: main [0, {begin}]\n" + text, tmp_path).findings(prices=True)
+    assert found[0].price.option == "--balance 'main:segment'"
+    assert found[0].price.saved == pytest.approx(len(times) * 1.0)
+    assert "main:median" not in " ".join(price.option or "" for one in found for price in one.prices)
+
+
 def test_one_rank_that_writes_at_the_end_is_a_tail(tmp_path):
     text = """
         ranks 3
@@ -613,7 +649,7 @@ def test_collective_operations_are_named(tmp_path):
 
     found = by_rule(analyzed("ranks 2\n" + program(4), tmp_path / "many"))
     assert found["collectives"].loss == pytest.approx(12)
-    assert "12 calls of collective operations take 12.0 s" in found["collectives"].sentence
+    assert "12 calls of MPI_Allreduce take 12.0 s (1.00 s each)" in found["collectives"].sentence
     assert "collectives" not in by_rule(analyzed("ranks 2\n" + program(60), tmp_path / "few"))
 
 
@@ -667,12 +703,12 @@ def test_advice_begins_with_the_findings(capsys):
     assert priced[0]["saved"] == pytest.approx(0.085, abs=5e-5)
 
 
-def test_the_price_of_noise_is_the_median(tmp_path):
+def test_varying_work_is_balanced_and_noise_is_taken_away(tmp_path):
     found = analyzed(TURNS, tmp_path).findings(prices=True)
     one = next(one for one in found if one.rule == "varying")
     # Each work takes 1 or 2 s, as often: 1.5 s, so that nobody waits.
-    assert one.price.option == "--balance 'work:median'"
-    assert one.price.saved == pytest.approx(4 * 0.5)
+    assert [price.option for price in one.prices[:2]] == ["--balance 'work'", "--balance 'work:median'"]
+    assert [price.saved for price in one.prices[:2]] == pytest.approx([4 * 0.5, 4 * 0.5])
 
 
 def test_threads_are_balanced_within_their_process(tmp_path):

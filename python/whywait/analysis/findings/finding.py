@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from whywait.analysis.changes import Changes
 from whywait.analysis.findings.words import Words
 from whywait.analysis.focus import focused
+from whywait.analysis.iterations import known_iterations
 from whywait.analysis.losses import Losses
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
@@ -36,6 +37,8 @@ _T = TypeVar("_T")
 BALANCED = 0.9
 #: Its differences are steady if they explain this share of the waiting for it.
 STEADY = 0.5
+# Ranks alternate if the longest computation of an iteration exceeds the mean by this share of it.
+_ALTERNATES = 0.25
 #: Ranks are the culprits if they have this share of the costs.
 CULPRIT = 0.8
 # So many call paths with one reason are named; smaller shares of the largest loss are no part of it.
@@ -474,6 +477,17 @@ class Run:
         """Return what all locations that run a call path lack of the longest time in it, and masters that do not."""
         here = (times > 0) | self.masters()
         return float((times.max(initial=0.0) - times[here]).sum())
+
+    @cached_property
+    def alternates(self) -> bool:
+        """Whether ranks compute for different times in single iterations, and that explains most of the waiting."""
+        table = known_iterations(self.result)
+        if table is None:
+            return False
+        mean, most = (table[name].to_numpy() for name in ("computation", "slowest_computation"))
+        lacks = float(((most - mean) * table["ranks"].to_numpy()).sum())
+        waiting = sum(bearer.waiting for bearer in self.own())
+        return lacks >= STEADY * waiting and float((most - mean).sum()) >= _ALTERNATES * float(mean.sum())
 
     def masters(self) -> npt.NDArray[np.bool_]:
         """Return which locations are the first of a rank with time in the focus."""

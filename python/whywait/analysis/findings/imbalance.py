@@ -10,7 +10,7 @@ from whywait.analysis.findings.finding import STEADY
 from whywait.analysis.findings.groups import Groups, is_one, others, two_groups, who
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
 from whywait.analysis.findings.suffering import suffering
-from whywait.analysis.findings.words import EQUAL, Figures
+from whywait.analysis.findings.words import EQUAL, Figures, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def detect(run: Run) -> Iterator[Finding]:
                     place=place,
                 ).capitalized()
             ranks = np.unique(run.result.places.rank[groups.slow]).tolist()
-            advice = FIGURES.say("Give {who} less work, or find out why they are slower.", who=named)
+            advice: Words | str = FIGURES.say("Give {who} less work, or find out why they are slower.", who=named)
             if is_one(named):
                 advice = FIGURES.say("Give {who} less work, or find out why it is slower.", who=named)
         else:
@@ -84,7 +84,7 @@ def detect(run: Run) -> Iterator[Finding]:
                 who=run.location(slowest),
             )
             ranks = [int(run.result.places.rank[slowest])]
-            advice = FIGURES.say("Distribute the work of {place} more evenly.", place=place)
+            advice = "Distribute the work more evenly."
         found = run.finding(
             NAME,
             sentence + "; " + suffering(run, bearers) + ".",

@@ -36,6 +36,9 @@ FIGURES = Figures(
     explained=("s", "what all others lack of the longest time of a location in the call path, in all"),
 )
 
+# Differences that explain no larger share of the waiting are none.
+_NONE = 0.01
+
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield call paths of own code that others wait for."""
@@ -71,7 +74,9 @@ def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:
             who=who(run, np.flatnonzero(named & run.result.places.works)),
         )
     explained = run.lacks(times)
-    if explained < STEADY * costs.sum():
+    if explained < _NONE * waiting:
+        sentence += ", though its times do not differ"
+    elif explained < STEADY * waiting:
         sentence += FIGURES.say("; the differences of its times explain {explained} of it", explained=explained)
     return sentence + beside(run, bearers, waiting)
 

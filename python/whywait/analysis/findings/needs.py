@@ -43,14 +43,24 @@ def need(kinds: Sequence[dict[str, Any]], what: str) -> Words:
     region, most = largest_region(kinds)
     is_few = sum(kind["needed"] for kind in kinds if kind["floor"] is None) >= lost / 2
     verb = "take" if is_few or disturbed(kinds) else "need"
+    calls = sum(kind["calls"] for kind in kinds)
+    of_region = sum(kind["calls"] for kind in kinds if kind["region"] == region)
     words = FIGURES.say(
         f"{{calls}} {what} {verb} {{lost}}, {{region_share}} of it in {{region}} ({{each}} each)",
-        calls=sum(kind["calls"] for kind in kinds),
+        calls=calls,
         lost=lost,
         region_share=most / lost,
         region=region,
-        each=most / sum(kind["calls"] for kind in kinds if kind["region"] == region),
+        each=most / of_region,
     )
+    if calls == of_region:
+        words = FIGURES.say(
+            f"{{calls}} calls of {{region}} {verb} {{lost}} ({{each}} each)",
+            calls=calls,
+            region=region,
+            lost=lost,
+            each=most / of_region,
+        )
     if is_few:
         return words + ": too few of a kind to tell what they need."
     return words + (": even the fastest take longer than a network needs." if disturbed(kinds) else ".")

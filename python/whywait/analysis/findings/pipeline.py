@@ -19,9 +19,10 @@ NAME = "pipeline"
 TITLE = "Pipeline or wavefront"
 DOCUMENT = """\
 A call path takes as long on three ranks or more, but each waits for the one before it: at least 40% of the waiting is
-passed on along chains, most of it in waits for messages, no rank is charged with 80% of it, and the differences of its
-times in all explain less than half of it. Filling and draining the pipeline takes the time. Use smaller blocks, more
-sweeps at once, or start the next sweep before the last has ended. Balancing work does not help.
+passed on along chains, most of it in waits for messages, no rank is charged with 80% of it, and the differences of
+its times in all explain less than half of it, as do those of what ranks compute in each iteration. Filling and
+draining the pipeline takes the time. Use smaller blocks, more sweeps at once, or start the next sweep before the last
+has ended. Balancing work does not help.
 """
 FIGURES = Figures(
     place=("name", "the call path"),
@@ -40,7 +41,7 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         if bearer.long_term < _PASSED_ON * waiting or bearer.of_messages < waiting / 2:
             continue
-        if run.steady(bearer) >= STEADY or len(run.culprits(bearer.costs)) < 2:
+        if run.steady(bearer) >= STEADY or run.alternates or len(run.culprits(bearer.costs)) < 2:
             continue
         if np.unique(run.result.places.rank[run.times(bearer.callpath) > 0]).size < _CHAIN:
             continue

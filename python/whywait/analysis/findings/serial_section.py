@@ -28,6 +28,7 @@ FIGURES = Figures(
     place=("name", "the call path"),
     threads=("count", "the threads of the process that has most"),
     running=("count", "the threads of a process that run it, at most"),
+    ranks=("name", "the ranks that run it, of several"),
 )
 
 # A smaller part of a loss has no words.
@@ -46,13 +47,22 @@ def detect(run: Run) -> Iterator[Finding]:
         of_ranks = np.bincount(np.maximum(places.rank, 0), times > 0)
         running = max(1, int(of_ranks.max(initial=0)))
         of_all = "{running}" if running > 1 else "one"
-        idle = "the other is" if threads == 2 else "the others are"
+        named: dict[str, int | str] = {"running": running} if running > 1 else {}
+        where, idle = "", f"the other{'s are' * (threads > 2) or ' is'} idle for {{idle}}"
+        if run.ranks > 1:
+            here = np.flatnonzero(of_ranks)
+            named["ranks"] = f"rank {here[0]}" if here.size == 1 else f"{here.size:,} ranks"
+            if here.size == run.ranks:
+                named["ranks"] = "each rank"
+            where = " of {ranks}"
+            if here.size > 1:
+                idle = "the others are idle for {idle} in all"
         sentence = FIGURES.say(
-            f"{{place}} runs on {of_all} of {{threads}} threads: {idle} idle for {{idle}}",
+            f"{{place}} runs on {of_all} of {{threads}} threads{where}: {idle}",
             place=place,
             threads=threads,
             idle=bearer.idle,
-            **({"running": running} if running > 1 else {}),
+            **named,
         )
         if bearer.waiting >= _PART * bearer.loss:
             sentence += FIGURES.say(f"; {who_waits(run)} {{waiting}} for it", waiting=bearer.waiting)

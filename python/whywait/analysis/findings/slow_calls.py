@@ -69,7 +69,8 @@ class Slow:
         for bearer in bearers:
             name = run.region(bearer.callpath).name
             excess = sum(time for row, time in bearer.spent.items() if row.endswith(".excess"))
-            of_regions[name] = of_regions.get(name, 0.0) + excess
+            if excess > 0:
+                of_regions[name] = of_regions.get(name, 0.0) + excess
         self.of_regions = dict(sorted(of_regions.items(), key=lambda one: -one[1]))
         self.excess = sum(of_regions.values())
         spent = sum(time for one in bearers for row, time in one.spent.items() if not row.endswith(".needed"))
@@ -100,12 +101,18 @@ class Slow:
         if self.excess > 0:
             region, most = next(iter(self.of_regions.items()))
             longer = FIGURES.say(
-                "library calls take {excess} longer than the fastest 5% of their kind ({region_share} of it in "
-                "{region})",
-                excess=self.excess,
-                region_share=most / self.excess,
+                "calls of {region} take {excess} longer than the fastest 5% of their kind",
                 region=region,
+                excess=self.excess,
             )
+            if most < self.excess:
+                longer = FIGURES.say(
+                    "library calls take {excess} longer than the fastest 5% of their kind ({region_share} of it in "
+                    "{region})",
+                    excess=self.excess,
+                    region_share=most / self.excess,
+                    region=region,
+                )
             parts.append((self.excess, longer))
         runtime = FIGURES.say("starting, joining and synchronizing threads takes {runtime}", runtime=self.runtime)
         parts.append((self.runtime, runtime))

@@ -44,7 +44,7 @@ def beside(run: Run, bearers: Iterable[Bearer], said: float) -> Words:
     waiting, idle = (sum(getattr(bearer, name) for bearer in bearers) for name in ("waiting", "idle"))
     words = Words("")
     if waiting - said >= _PART * (waiting + idle):
-        words += FIGURES.say(f"; {who_waits(run)} {{also}} for it elsewhere", also=waiting - said)
+        words += FIGURES.say(f"; {who_waits(run)} {{also}} for the same call path in other ways", also=waiting - said)
     if idle >= _PART * (waiting + idle):
         words += FIGURES.say("; threads are idle for {idle} because of it", idle=idle)
     return words + "."

@@ -57,13 +57,13 @@ def detect(run: Run) -> Iterator[Finding]:
         )
         if of_name == loss:
             calls = FIGURES.say("Calls of {name} take {needed}", name=name, needed=loss)
+        advice = "See where {place} is called: it may wait for others, or be called too often."
+        if run.visits(callpath).max() == 1:
+            advice = "See what {place} does, which is called once: it may wait for others, or set something up."
         yield run.finding(
             NAME,
             calls + "; the trace does not record what for.",
-            FIGURES.say(
-                "See where {place} is called: it may wait for messages, or be called too often.",
-                place=run.place(callpath),
-            ),
+            FIGURES.say(advice, place=run.place(callpath)),
             loss,
             callpath=callpath,
             instances=int(run.visits(callpath).sum()),

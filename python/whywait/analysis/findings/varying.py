@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.finding import BALANCED
+from whywait.analysis.findings.finding import BALANCED, INSTANCES
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
 from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
@@ -21,9 +21,10 @@ NAME = "varying"
 TITLE = "Varying times"
 DOCUMENT = """\
 A call path takes as long on all ranks in total, but now longer on one and now on another: the mean of its times is at
-least 90% of the longest, less than 40% of the waiting is passed on, and no rank has more than twice its share of the
-costs. Either the work changes from rank to rank, or it is noise; counters of instructions tell. Distribute the work
-of each step, or synchronize less often, so that differences even out.
+least 90% of the longest, less than 40% of the waiting is passed on or differences of what ranks compute in each
+iteration explain half of it, and no rank has more than twice its share of the costs. Either the work changes from
+rank to rank, or it is noise; counters of instructions tell. Distribute the work of each step, or synchronize less
+often, so that differences even out.
 """
 FIGURES = Figures(LOSSES, place=("name", "the call path"))
 
@@ -38,7 +39,7 @@ def detect(run: Run) -> Iterator[Finding]:
         by_rank = np.bincount(np.maximum(run.result.places.rank, 0), bearer.costs)
         # Of two ranks, one may have up to three quarters.
         most = min(_SHARE / run.ranks, 0.75) * bearer.waiting
-        if bearer.long_term >= _PASSED_ON * bearer.waiting or by_rank.max() > most:
+        if (bearer.long_term >= _PASSED_ON * bearer.waiting and not run.alternates) or by_rank.max() > most:
             continue
         place = run.place(bearer.callpath)
         sentence = FIGURES.say("{place} takes longer now on one rank and now on another; ", place=place)
@@ -52,9 +53,7 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             sentence,
-            FIGURES.say(
-                "Find out whether the work of {place} varies or its speed, and synchronize less often.", place=place
-            ),
+            "Find out whether the work varies or its speed, and synchronize less often.",
             bearer.loss,
             callpath=bearer.callpath,
             instances=int(run.visits(bearer.callpath).max()),
@@ -64,9 +63,10 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
-    """Yield all instances as long as their median, and balancing each."""
+    """Yield balancing each instance, and all as long as their median."""
     if finding.callpath is not None:
-        yield run.changes.median(finding.callpath)
         if (balance := run.changes.balance(finding.callpath)) is not None:
             yield balance
+        if finding.instances and finding.instances >= INSTANCES:
+            yield run.changes.median(finding.callpath)
         yield run.changes.faster(finding.callpath, 0.0)

@@ -97,7 +97,8 @@ class Figures:
         made = []
         for name, value in values.items():
             unit, meaning = self.known[name]
-            made.append(Value(name, value, unit, meaning, _UNITS[unit](value)))
+            is_all = unit == "share" and value > 1 - 1e-9 and f"{{{name}}} of it" in template
+            made.append(Value(name, value, unit, meaning, "all" if is_all else _UNITS[unit](value)))
         return Words(template.format_map({value.name: value.words for value in made}), tuple(made))
 
 
