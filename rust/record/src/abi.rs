@@ -44,6 +44,7 @@ pub(crate) struct Abi {
     pub(crate) win_null: usize,
     pub(crate) file_null: usize,
     pub(crate) byte: usize,
+    pub(crate) type_null: usize,
 }
 
 const MPICH: Abi = Abi {
@@ -78,6 +79,7 @@ const MPICH: Abi = Abi {
     win_null: 0x2000_0000,
     file_null: 0,
     byte: 0x4c00_010d,
+    type_null: 0x0c00_0000,
 };
 
 /// Its predefined handles are addresses of variables: see [`openmpi`].
@@ -113,6 +115,7 @@ const OPEN_MPI: Abi = Abi {
     win_null: 0,
     file_null: 0,
     byte: 0,
+    type_null: 0,
 };
 
 const MPI5: Abi = Abi {
@@ -147,6 +150,7 @@ const MPI5: Abi = Abi {
     win_null: 0x110,
     file_null: 0x118,
     byte: 0x247,
+    type_null: 0x200,
 };
 
 static NONE: Abi = MPICH;
@@ -196,11 +200,20 @@ fn openmpi(library: &Library) -> Option<Abi> {
         win_null: library.variable(c"ompi_mpi_win_null")?,
         file_null: library.variable(c"ompi_mpi_file_null")?,
         byte: library.variable(c"ompi_mpi_byte")?,
+        type_null: library.variable(c"ompi_mpi_datatype_null")?,
         ..OPEN_MPI
     })
 }
 
 impl Abi {
+    /// Whether MPI may be asked about a type. It calls the program's error handler if there is none, which may count, exit, or throw.
+    pub(crate) fn is_type(&self, handle: usize) -> bool {
+        /// What handles of types are like in MPICH, but for that of none.
+        const KIND: usize = 3;
+        let is_like_one = self.handle == 8 || handle >> 26 & 0xf == KIND && handle >> 30 != 0;
+        handle != 0 && handle != self.type_null && is_like_one
+    }
+
     /// The part of a word that is a handle.
     #[inline]
     pub(crate) fn mask(&self, word: usize) -> usize {
@@ -271,6 +284,7 @@ mod tests {
             SHOW(comm_self, (size_t)MPI_COMM_SELF); SHOW(request_null, (size_t)MPI_REQUEST_NULL);
             SHOW(message_null, (size_t)MPI_MESSAGE_NULL); SHOW(message_no_proc, (size_t)MPI_MESSAGE_NO_PROC);
             SHOW(win_null, (size_t)MPI_WIN_NULL); SHOW(file_null, (size_t)MPI_FILE_NULL); SHOW(byte, (size_t)MPI_BYTE);
+            SHOW(type_null, (size_t)MPI_DATATYPE_NULL);
         #endif
             return 0;
         }"#;
@@ -340,6 +354,7 @@ mod tests {
                 ("win_null", word(abi.win_null)),
                 ("file_null", word(abi.file_null)),
                 ("byte", word(abi.byte)),
+                ("type_null", word(abi.type_null)),
             ]);
         }
         let found: Vec<_> = expected.iter().map(|(name, _)| (*name, constants[*name])).collect();

@@ -619,6 +619,9 @@ impl Thread {
 
     #[cold]
     fn ask_type(&mut self, handle: usize, place: usize) -> u64 {
+        if !abi::get().is_type(handle) {
+            return 0;
+        }
         let mut size = -1_i64;
         let large = number::TYPE_SIZE * 4 + LARGE + PROFILING;
         let code = if real::exists(large) {

@@ -32,6 +32,52 @@ static int mappings(void)
     fact("errno", "%s %d", #call, errno); \
 } while (0)
 
+/* How often MPI calls the error handler. */
+static int errors;
+static void count(MPI_Comm *comm, int *code, ...) { (void)comm; (void)code; errors++; }
+
+/* Makes a call with a wrong argument. */
+#define WRONG(call) do { \
+    int class = 0; \
+    errors = 0; \
+    MPI_Error_class(call, &class); \
+    fact("results", "%s: %d, %d errors", #call, class, errors); \
+} while (0)
+
+static void wrong_calls(int size, int other)
+{
+    int x = 1, y[4];
+    MPI_Comm comm;
+    MPI_Datatype type;
+    MPI_Errhandler handler;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Status status;
+    MPI_Comm_create_errhandler(count, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    MPI_Sendrecv(&x, 1, MPI_INT, 0, 1, y, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &status);
+    WRONG(MPI_Send(&x, 1, MPI_DATATYPE_NULL, other, 1, MPI_COMM_WORLD));
+    WRONG(MPI_Send(&x, -1, MPI_INT, other, 1, MPI_COMM_WORLD));
+    WRONG(MPI_Send(&x, 1, MPI_INT, other, -5, MPI_COMM_WORLD));
+    WRONG(MPI_Send(&x, 1, MPI_INT, other, 1, MPI_COMM_NULL));
+    WRONG(MPI_Irecv(&x, 1, MPI_DATATYPE_NULL, other, 1, MPI_COMM_WORLD, &request));
+    WRONG(MPI_Irecv(&x, 1, MPI_INT, size, 1, MPI_COMM_WORLD, &request));
+    WRONG(MPI_Sendrecv(&x, 1, MPI_INT, other, 1, y, 1, MPI_DATATYPE_NULL, other, 1, MPI_COMM_WORLD, &status));
+    WRONG(MPI_Iprobe(size + 1, 1, MPI_COMM_WORLD, y, MPI_STATUS_IGNORE));
+    WRONG(MPI_Send_init(&x, 1, MPI_DATATYPE_NULL, other, 1, MPI_COMM_WORLD, &request));
+    WRONG(MPI_Bcast(&x, 1, MPI_INT, size + 3, MPI_COMM_WORLD));
+    WRONG(MPI_Bcast(&x, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD));
+    WRONG(MPI_Allreduce(&x, y, 1, MPI_INT, MPI_OP_NULL, MPI_COMM_WORLD));
+    WRONG(MPI_Gather(&x, 1, MPI_DATATYPE_NULL, y, 1, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD));
+    WRONG(MPI_Ibarrier(MPI_COMM_NULL, &request));
+    WRONG(MPI_Comm_dup(MPI_COMM_NULL, &comm));
+    WRONG(MPI_Comm_split(MPI_COMM_WORLD, -5, 0, &comm));
+    WRONG(MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){1000}, (int[]){0}, 0, &comm));
+    WRONG(MPI_Get_count(&status, MPI_DATATYPE_NULL, y));
+    WRONG(MPI_Type_contiguous(2, MPI_DATATYPE_NULL, &type));
+    MPI_Errhandler_free(&handler);
+}
+
 int main(int argc, char **argv)
 {
     int rank, size, other, in = 0, out, flag, count;
@@ -87,6 +133,7 @@ int main(int argc, char **argv)
     MPI_Error_class(code, &class);
     MPI_Error_string(class, text, &length);
     fact("results", "%d %s", class == MPI_ERR_RANK, text);
+    wrong_calls(size, other);
     raise(SIGUSR1);
     fact("signals", "caught %d", (int)caught);
     /* A child that is no program of MPI, and one that is forked only. */
