@@ -132,12 +132,13 @@ fn main() {
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, reads: {}, has_code: {}, arguments: {}, element: {}, roles: [{}] }},",
+            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, asks: {}, reads: {}, has_code: {}, arguments: {}, element: {}, roles: [{}] }},",
             camel(class),
             camel(group),
             large == Some("counts"),
             name.contains("catter") && roles[16] != "NO",
             name.contains("eighbor"),
+            name.starts_with("Request_get_status"),
             reads(name),
             ["Mpi", "System"].contains(&owner) && group != "posix",
             arguments.max(large_arguments).max(least),

@@ -22,6 +22,7 @@ CASES = {
     "testany": (2, "MPI_Testany (polling)", "mpi_latesender"),
     "testall": (2, "MPI_Testall (polling)", "mpi_latesender"),
     "testsome": (2, "MPI_Testsome (polling)", "mpi_latesender"),
+    "get_status": (1, "MPI_Request_get_status (polling)", "mpi_latesender"),
     "iprobe": (1, "MPI_Iprobe (polling)", "mpi_probe_latesender"),
     "improbe": (1, "MPI_Improbe (polling)", "mpi_probe_latesender"),
     "collective": (1, "MPI_Test (polling)", "mpi_nbc_barrier_wait"),

@@ -9,7 +9,7 @@ use crate::context::Context;
 
 /// What a request that was completed becomes in the spool, and then in the table.
 pub(crate) fn completed(request: &Request, status: Option<Status>) -> Item {
-    if request.persistent {
+    if request.persistent || request.stays {
         REQUESTS.put_back(Request { active: false, cancelled: false, ..*request });
     }
     if !request.active || request.kind == RequestKind::None {
@@ -48,6 +48,7 @@ pub(crate) fn completed_receive(request: &Request, status: Option<Status>) -> Op
         id: request.id + 1,
         kind: RequestKind::Receive,
         persistent: false,
+        stays: false,
         ..*request
     })
 }
@@ -163,9 +164,9 @@ pub(crate) fn leave_any(context: &mut Context, index: Option<i32>) {
     context.thread.taken = taken;
 }
 
-/// A request that ended in an error: a persistent one can be started again.
+/// A request that ended in an error: a persistent one can be started again, and one that was only asked for is still there.
 pub(crate) fn failed(request: &Request) {
-    if request.persistent {
+    if request.persistent || request.stays {
         put_back(&Request { active: false, ..*request });
     }
 }

@@ -299,7 +299,7 @@ impl<'a> Context<'a> {
             if handle != self.abi.request_null
                 && let Some(request) = REQUESTS.take(handle)
             {
-                self.thread.taken.push(Request { place: place as u32, ..request });
+                self.thread.taken.push(Request { place: place as u32, stays: self.function.asks, ..request });
             }
         }
         let needs = |request: &Request| request.needs_status();
@@ -311,14 +311,15 @@ impl<'a> Context<'a> {
 
     /// The request of the call, taken out of the table.
     pub(crate) fn take_one(&mut self) {
-        let handle = self.abi.load(self.word(Role::Request), 0);
+        let by_value = self.has(Role::Active).then(|| self.abi.mask(self.word(Role::Active)));
+        let handle = by_value.unwrap_or_else(|| self.abi.load(self.word(Role::Request), 0));
         self.thread.taken.clear();
         self.request = Request::UNKNOWN;
         if handle != self.abi.request_null
             && let Some(request) = REQUESTS.take(handle)
         {
-            self.request = request;
-            self.thread.taken.push(request);
+            self.request = Request { stays: self.function.asks, ..request };
+            self.thread.taken.push(self.request);
         }
     }
 

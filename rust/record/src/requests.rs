@@ -36,6 +36,8 @@ pub(crate) struct Request {
     /// Started; always true unless persistent.
     pub(crate) active: bool,
     pub(crate) cancelled: bool,
+    /// The present call only asks of it.
+    pub(crate) stays: bool,
     /// Place in the array of the present call.
     pub(crate) place: u32,
 }
@@ -60,6 +62,7 @@ impl Request {
         persistent: false,
         active: true,
         cancelled: false,
+        stays: false,
         place: 0,
     };
 

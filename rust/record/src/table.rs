@@ -40,6 +40,8 @@ pub(crate) struct Function {
     pub(crate) neighbours: bool,
     /// Asks whether something has come, and returns at once.
     pub(crate) tests: bool,
+    /// Requests that it finds complete stay, until another call frees them.
+    pub(crate) asks: bool,
     /// Of files: it reads, and does not write.
     pub(crate) reads: bool,
     /// It returns an error code.

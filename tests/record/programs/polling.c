@@ -76,6 +76,18 @@ CASE(testsome)
     }
 }
 
+/* The request stays, and a further call frees it. */
+CASE(get_status)
+{
+    int x, done = 0;
+    MPI_Request request;
+    if (rank) { send(45); return; }
+    MPI_Irecv(&x, 1, MPI_INT, 1, 45, MPI_COMM_WORLD, &request);
+    while (!done) MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 CASE(iprobe)
 {
     int x, done = 0;
@@ -164,7 +176,7 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
-    RUN(test) RUN(in_turns) RUN(testany) RUN(testall) RUN(testsome) RUN(iprobe) RUN(improbe) RUN(collective)
+    RUN(test) RUN(in_turns) RUN(testany) RUN(testall) RUN(testsome) RUN(get_status) RUN(iprobe) RUN(improbe) RUN(collective)
     RUN(exposure) RUN(sleeping) RUN(computing) RUN(in_vain)
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_free(&window);

@@ -256,7 +256,7 @@ impl RegionClass {
                 _ if call.starts_with("ineighbor_") => Self::StartNeighborhood,
                 _ if call.strip_prefix("neighbor_").is_some_and(|call| !call.ends_with("_init")) => Self::Neighborhood,
                 "parrived" => Self::Test,
-                _ if call.starts_with("test") => Self::Test,
+                _ if ["test", "request_get_status"].iter().any(|test| call.starts_with(test)) => Self::Test,
                 _ => Self::Mpi,
             };
         }
@@ -424,8 +424,11 @@ fn waiting(test: &str) -> String {
     match test {
         "iprobe" => "probe".to_owned(),
         "improbe" => "mprobe".to_owned(),
-        "parrived" => "wait".to_owned(),
-        _ => test.replacen("test", "wait", 1),
+        "parrived" | "request_get_status" => "wait".to_owned(),
+        _ => match test.strip_prefix("request_get_status_") {
+            Some(which) => format!("wait{which}"),
+            None => test.replacen("test", "wait", 1),
+        },
     }
 }
 
@@ -767,6 +770,7 @@ mod tests {
         for (name, paradigm) in [
             ("MPI_Testsome", Paradigm::MPI),
             ("MPI_Win_test", Paradigm::MPI),
+            ("MPI_Request_get_status_any", Paradigm::MPI),
             ("shmem_test_lock", Paradigm::SHMEM),
             ("shmem_int_test", Paradigm::SHMEM),
             ("shmem_long_test_some_vector", Paradigm::SHMEM),
@@ -785,6 +789,8 @@ mod tests {
         for (polls, waits, paradigm) in [
             ("MPI_Test", "MPI_Wait", Paradigm::MPI),
             ("MPI_Testsome", "MPI_Waitsome", Paradigm::MPI),
+            ("MPI_Request_get_status", "MPI_Wait", Paradigm::MPI),
+            ("MPI_Request_get_status_all", "MPI_Waitall", Paradigm::MPI),
             ("MPI_Win_test", "MPI_Win_wait", Paradigm::MPI),
             ("MPI_Iprobe", "MPI_Probe", Paradigm::MPI),
             ("MPI_Improbe", "MPI_Mprobe", Paradigm::MPI),
