@@ -73,6 +73,8 @@ const ROLES: &[&str] = &[
     "vectors",
     "handle",
     "mutex",
+    "from",
+    "control",
 ];
 
 fn camel(name: &str) -> String {

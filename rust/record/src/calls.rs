@@ -17,7 +17,7 @@ use crate::status::Status;
 use crate::table::{Class, Function, Role, number};
 use crate::thread::Thread;
 use crate::windows::{self};
-use crate::{armci, kept, locks, posix, process, real, shmem, state, thread_starts};
+use crate::{aio, armci, kept, locks, posix, process, real, shmem, state, thread_starts};
 use std::sync::atomic::Ordering;
 
 /// Bytes of an array of blocks.
@@ -421,7 +421,10 @@ pub(crate) fn before(context: &mut Context) {
         | Class::PosixDup
         | Class::PosixStatus
         | Class::PosixMap
-        | Class::PosixName => posix::enter(context),
+        | Class::PosixName
+        | Class::PosixCopy
+        | Class::PosixCloseRange => posix::enter(context),
+        Class::PosixAio | Class::PosixAioList | Class::PosixAioWait | Class::PosixAioEnd => aio::enter(context),
         Class::ArmciColl
         | Class::ArmciPut
         | Class::ArmciGet
@@ -474,7 +477,10 @@ pub(crate) fn after(context: &mut Context) {
         | Class::PosixDup
         | Class::PosixStatus
         | Class::PosixMap
-        | Class::PosixName => posix::leave(context),
+        | Class::PosixName
+        | Class::PosixCopy
+        | Class::PosixCloseRange => posix::leave(context),
+        Class::PosixAio | Class::PosixAioList | Class::PosixAioWait | Class::PosixAioEnd => aio::leave(context),
         // Zero: the lock was free, or the condition does not hold.
         Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
         Class::ArmciPut | Class::ArmciGet | Class::ArmciAtomic | Class::ArmciWait => armci::leave(context),

@@ -15,6 +15,7 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "the sampler uses it, which is not there"))]
 
 mod abi;
+mod aio;
 mod armci;
 mod callers;
 mod calls;

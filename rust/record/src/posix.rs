@@ -36,8 +36,20 @@ fn forget(fd: c_int) {
     }
 }
 
+/// The same of all from the first of a call to the last, if it names one.
+fn forget_range(first: usize, last: Option<usize>) {
+    // Of arguments that are half a word, the rest is not defined.
+    let last = last.map_or(c_int::MAX.cast_unsigned(), |last| last as u32) as usize;
+    for number in KNOWN.iter().take(last.saturating_add(1)).skip(first as u32 as usize).flatten() {
+        // Most were never used, and need no memory.
+        if number.load(Relaxed) != 0 {
+            number.store(0, Relaxed);
+        }
+    }
+}
+
 /// The number of the file under a descriptor; [`NONE`] if there is none. One that cannot be looked up has the path by which it was opened.
-fn file(fd: c_int, paradigm: u32, path: &[u8]) -> u32 {
+pub(crate) fn file(fd: c_int, paradigm: u32, path: &[u8]) -> u32 {
     let place = known(fd).map(|known| &known[paradigm as usize]);
     if let Some(number) = place.map(|place| place.load(Relaxed)).filter(|number| *number != 0) {
         return number - 1;
@@ -204,7 +216,7 @@ pub(crate) fn concerns(function: &Function, frame: Frame) -> bool {
         (Class::PosixMap, Some(mode)) => mode & libc::MAP_ANONYMOUS == 0,
         (Class::PosixDup, Some(command)) if ![libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&command) => false,
         // After `vfork`, a child has the memory of its parent, and descriptors of its own.
-        (Class::PosixOpen | Class::PosixClose | Class::PosixDup, _) => {
+        (Class::PosixOpen | Class::PosixClose | Class::PosixCloseRange | Class::PosixDup, _) => {
             // SAFETY: it has no arguments.
             let own = unsafe { libc::getpid() }.cast_unsigned();
             spool::get().is_none_or(|spool| spool.pid == own)
@@ -218,6 +230,10 @@ pub(crate) fn passes(function: &Function, frame: Frame) {
     match (function.class, argument(function, frame, Role::Stream)) {
         (Class::PosixOpen | Class::PosixClose, Some(stream)) => forget(descriptor(stream)),
         (Class::PosixClose, None) => forget(argument(function, frame, Role::Fd).unwrap_or(usize::MAX) as c_int),
+        (Class::PosixCloseRange, _) => {
+            let first = argument(function, frame, Role::Fd).unwrap_or(usize::MAX);
+            forget_range(first, argument(function, frame, Role::Newfd));
+        }
         (Class::PosixDup, _) => forget(argument(function, frame, Role::Newfd).unwrap_or(usize::MAX) as c_int),
         _ => {}
     }
@@ -260,6 +276,15 @@ pub(crate) fn enter(context: &mut Context) {
             let (object, bytes) = (context.posix_file(), context.bytes_asked());
             context.enter(PEER_UNDEFINED, 0, object, bytes);
         }
+        Class::PosixCopy => {
+            let from = file(context.int(Role::From), IO_POSIX, b"");
+            let (object, bytes) = (context.posix_file(), context.bytes_asked());
+            context.enter(PEER_UNDEFINED, from.cast_signed(), object, bytes);
+        }
+        Class::PosixCloseRange => {
+            passes(context.function, context.frame);
+            context.enter(PEER_UNDEFINED, 0, NONE, 0);
+        }
         Class::PosixFlush | Class::PosixStatus => {
             let object = context.posix_file();
             context.enter(PEER_UNDEFINED, 0, object, 0);
@@ -298,7 +323,7 @@ pub(crate) fn leave(context: &mut Context) {
         Class::PosixSeek => {
             received = if context.has(Role::Fd) { value as u64 } else { context.word(Role::Offset) as u64 };
         }
-        Class::PosixIo | Class::PosixChar | Class::PosixScan => received = context.bytes_done(),
+        Class::PosixIo | Class::PosixChar | Class::PosixScan | Class::PosixCopy => received = context.bytes_done(),
         _ => {}
     }
     context.leave(0, 0, received, id);

@@ -79,7 +79,8 @@ fn keeps(class: Class) -> bool {
 
 /// The same of functions of the C library.
 fn keeps_of_system(class: Class) -> bool {
-    let opens_or_closes = matches!(class, Class::PosixOpen | Class::PosixClose | Class::PosixDup);
+    let opens_or_closes =
+        matches!(class, Class::PosixOpen | Class::PosixClose | Class::PosixCloseRange | Class::PosixDup);
     if class.is_of_files() { opens_or_closes } else { class != Class::Plain }
 }
 

@@ -98,6 +98,12 @@ impl Class {
                 | Self::PosixStatus
                 | Self::PosixMap
                 | Self::PosixName
+                | Self::PosixCopy
+                | Self::PosixCloseRange
+                | Self::PosixAio
+                | Self::PosixAioList
+                | Self::PosixAioWait
+                | Self::PosixAioEnd
         )
     }
 

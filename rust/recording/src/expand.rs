@@ -255,7 +255,7 @@ impl State<'_> {
         if !failed && function.class.is_of_shmem() {
             self.shmem.enter(out, function, &call, bytes);
         } else if !failed && function.class.is_of_files() {
-            posix::enter(out, function, &call, bytes, &mut self.files, self.local);
+            posix::enter(out, function, &call, bytes, &thread.after, &mut self.files, self.local);
         } else if !failed && function.class.is_of_armci() {
             self.armci.enter(out, function, &call, bytes);
         } else if !failed {
@@ -729,7 +729,7 @@ const BOTH: RmaSyncLevel = RmaSyncLevel(RmaSyncLevel::PROCESS.0 | RmaSyncLevel::
 fn tests_in_vain(out: &mut Out<'_>, region: u32, call: &Call, after: &[Slot]) {
     let is_polls = |slot: &&Slot| extension(slot).is_some_and(|(kind, _)| kind == Extension::Polls as u8);
     if let Some(slot) = after.iter().find(is_polls) {
-        let (until, inside) = (word(slot, 1), word(slot, 3));
+        let (until, inside) = (word(slot, 1).max(call.leave), word(slot, 3));
         out.enter(until.saturating_sub(inside).max(call.leave), region);
         out.leave(until, region);
     }

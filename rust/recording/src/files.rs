@@ -23,7 +23,7 @@ impl Files {
     pub(crate) fn start(&mut self, class: Class, call: &Call) -> u64 {
         self.count += 1;
         match class {
-            Class::Iio => drop(self.requests.insert(call.id, self.count)),
+            Class::Iio | Class::PosixAio | Class::PosixAioList => drop(self.requests.insert(call.id, self.count)),
             Class::IoBegin => drop(self.split.insert(u64::from(call.object), self.count)),
             _ => self.blocking = self.count,
         }
@@ -33,7 +33,7 @@ impl Files {
     /// Ends the operation of a request or, for those that begin and end with two calls, of a file.
     pub(crate) fn end(&mut self, class: Class, key: u64) -> Option<u64> {
         match class {
-            Class::Iio => self.requests.remove(&key),
+            Class::Iio | Class::PosixAioEnd => self.requests.remove(&key),
             Class::IoEnd => self.split.remove(&key),
             _ => Some(self.blocking),
         }

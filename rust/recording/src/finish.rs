@@ -289,7 +289,7 @@ fn write(spool: &mut Spool, directory: &Path, options: &Options, progress: &Prog
         for (number, found) in survey.functions.iter().enumerate() {
             used[number] |= *found && (model == Model::Full || FUNCTIONS[number].is_in_scorep7());
         }
-        calls += survey.calls;
+        calls = survey.calls.saturating_add(calls);
         damage.extend(survey.damage.clone());
     }
 

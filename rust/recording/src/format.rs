@@ -85,7 +85,11 @@
 //! | `posix_io`, `posix_char`, `posix_scan` | -, -, file, bytes asked for (0: not known) | -, -, bytes done, - |
 //! | `posix_seek` | as `file_seek` | as `file_seek` |
 //! | `posix_map` | -, -, file, bytes | - |
-//! | `posix_name` | - | - |
+//! | `posix_name`, `posix_close_range`, `posix_aio_wait` | - | - |
+//! | `posix_copy` | -, file that is read, file that is written, bytes asked for | -, -, bytes done, - |
+//! | `posix_aio` | -, -, file, bytes asked for | -, -, -, request |
+//! | `posix_aio_list` | - | [`Requests`], with 1 for a write and 0 for a read in the place of a peer |
+//! | `posix_aio_end` | -, -, file, - | 1 if the operation failed or was cancelled, -, bytes done, request (0: its begin is not known) |
 //! | `armci_put`, `armci_get`, `armci_atomic`, `armci_rmw` | process, -, -, bytes | see `armci_wait`, but for `armci_rmw`: address of the handle of a non-blocking operation |
 //! | `armci_wait` | process ([`PEER_ALL`] if none is named), -, -, - | 1 if ARMCI stands on windows of MPI, -, -, address of the handle (0: none) |
 //! | `armci_fence` | process or [`PEER_ALL`], -, -, - | - |

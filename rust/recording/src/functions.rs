@@ -103,6 +103,12 @@ pub(crate) enum Class {
     PosixStatus,
     PosixMap,
     PosixName,
+    PosixCopy,
+    PosixCloseRange,
+    PosixAio,
+    PosixAioList,
+    PosixAioWait,
+    PosixAioEnd,
     ShmemInit,
     ShmemFinalize,
     ShmemPut,
@@ -266,7 +272,12 @@ impl Function {
             | Class::PosixIo
             | Class::PosixChar
             | Class::PosixScan
-            | Class::PosixFlush => RegionRole::FILE_IO,
+            | Class::PosixFlush
+            | Class::PosixCopy
+            | Class::PosixAio
+            | Class::PosixAioList
+            | Class::PosixAioWait
+            | Class::PosixAioEnd => RegionRole::FILE_IO,
             Class::FileOpen | Class::FileClose => RegionRole::FILE_IO_METADATA,
             class if class.is_of_files() => RegionRole::FILE_IO_METADATA,
             Class::ThreadCreate => RegionRole::THREAD_CREATE,
@@ -313,11 +324,12 @@ impl Function {
     pub(crate) fn file_operation(&self) -> (IoOperationMode, IoOperationFlag) {
         let mode = match self.class {
             Class::PosixFlush => IoOperationMode::FLUSH,
+            Class::PosixAio if self.name == "aio_fsync" => IoOperationMode::FLUSH,
             _ if self.reads => IoOperationMode::READ,
             _ => IoOperationMode::WRITE,
         };
         let mut flags = IoOperationFlag::NONE.0;
-        if matches!(self.class, Class::Iio | Class::IoBegin) {
+        if matches!(self.class, Class::Iio | Class::IoBegin | Class::PosixAio | Class::PosixAioList) {
             flags |= IoOperationFlag::NON_BLOCKING.0;
         }
         if ["_all", "_ordered"].iter().any(|word| self.name.contains(word)) {

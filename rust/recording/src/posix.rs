@@ -1,29 +1,72 @@
 //! Operations on files of POSIX and of C's standard library: their definitions and events.
 
 use whywait_otf2::Event;
-use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoOperationFlag, IoSeekOption, IoStatusFlag};
+use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag};
 
 use crate::files::Files;
-use crate::format::Call;
+use crate::format::{Call, RequestKind};
 use crate::functions::{Class, Function};
+use crate::requests::listed;
+use crate::spool::Slot;
 use crate::thread::Out;
 use crate::unify::{Id, Local};
 
 /// Records of a call with the time of its entry.
-pub(crate) fn enter(out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, files: &mut Files, local: &Local) {
-    if !matches!(function.class, Class::PosixIo | Class::PosixChar | Class::PosixScan | Class::PosixFlush) {
-        return;
-    }
-    if let Some(handle) = file(local, call.object) {
-        let (mode, _) = function.file_operation();
-        let (operation_flags, matching_id) = (IoOperationFlag::NONE, files.start(function.class, call));
-        let event = Event::IoOperationBegin { handle, mode, operation_flags, bytes_request: bytes, matching_id };
-        out.put(call.enter, &event);
+pub(crate) fn enter(
+    out: &mut Out<'_>,
+    function: &Function,
+    call: &Call,
+    bytes: u64,
+    after: &[Slot],
+    files: &mut Files,
+    local: &Local,
+) {
+    let (mode, operation_flags) = function.file_operation();
+    let mut begin = |number, mode, bytes_request, id| {
+        if let Some(handle) = file(local, number) {
+            let matching_id = files.start(function.class, &Call { id, ..*call });
+            out.put(call.enter, &Event::IoOperationBegin { handle, mode, operation_flags, bytes_request, matching_id });
+        }
+    };
+    match function.class {
+        Class::PosixIo | Class::PosixChar | Class::PosixScan | Class::PosixFlush | Class::PosixAio => {
+            begin(call.object, mode, bytes, call.id);
+        }
+        Class::PosixCopy => {
+            if let Some((number, mode)) = copied(call, local).next() {
+                begin(number, mode, bytes, 0);
+            }
+        }
+        Class::PosixAioList => {
+            for request in after.iter().flat_map(listed).filter(|request| request.kind == RequestKind::File as u8) {
+                let mode = if request.peer == 0 { IoOperationMode::READ } else { IoOperationMode::WRITE };
+                begin(request.object, mode, request.bytes, request.id);
+            }
+        }
+        _ => {}
     }
 }
 
 /// Records of a call with the time of its return.
 pub(crate) fn leave(out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64, files: &mut Files, local: &Local) {
+    if function.class == Class::PosixCopy {
+        let (operation_flags, bytes_result) = (IoOperationFlag::NONE, call.received);
+        for (k, (number, mode)) in copied(call, local).enumerate() {
+            let Some(handle) = file(local, number) else { continue };
+            if k > 0 {
+                let matching_id = files.start(function.class, call);
+                let bytes_request = bytes;
+                out.put(
+                    call.leave,
+                    &Event::IoOperationBegin { handle, mode, operation_flags, bytes_request, matching_id },
+                );
+            }
+            if let Some(matching_id) = files.end(function.class, 0) {
+                out.put(call.leave, &Event::IoOperationComplete { handle, bytes_result, matching_id });
+            }
+        }
+        return;
+    }
     let number = if function.class == Class::PosixOpen { call.id as u32 } else { call.object };
     let Some(handle) = file(local, number) else { return };
     let event = match function.class {
@@ -42,12 +85,24 @@ pub(crate) fn leave(out: &mut Out<'_>, function: &Function, call: &Call, bytes: 
             let offset_request = (u64::from(call.tag.cast_unsigned()) | bytes << 32).cast_signed();
             Event::IoSeek { handle, offset_request, whence: IoSeekOption(whence), offset_result: call.received }
         }
+        Class::PosixAio | Class::PosixAioList => return,
+        Class::PosixAioEnd => match files.end(function.class, call.id) {
+            None => return,
+            Some(matching_id) if call.source != 0 => Event::IoOperationCancelled { handle, matching_id },
+            Some(matching_id) => Event::IoOperationComplete { handle, bytes_result: call.received, matching_id },
+        },
         _ => {
             let Some(matching_id) = files.end(function.class, 0) else { return };
             Event::IoOperationComplete { handle, bytes_result: call.received, matching_id }
         }
     };
     out.put(call.leave, &event);
+}
+
+/// The files of a call that copies, as far as they are known. Its time is that of the first.
+fn copied(call: &Call, local: &Local) -> impl Iterator<Item = (u32, IoOperationMode)> {
+    let files = [(call.tag.cast_unsigned(), IoOperationMode::READ), (call.object, IoOperationMode::WRITE)];
+    files.into_iter().filter(|(number, _)| file(local, *number).is_some())
 }
 
 fn file(local: &Local, number: u32) -> Option<Id> {

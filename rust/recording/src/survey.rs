@@ -127,12 +127,12 @@ impl Survey {
                 self.teams.insert(call.object);
             }
         }
-        self.tests = if call.flags & (flags::POLLS | flags::POLLED) == 0 { 1 } else { self.tests + 1 };
+        self.tests = if call.flags & (flags::POLLS | flags::POLLED) == 0 { 1 } else { self.tests.saturating_add(1) };
         if call.flags & flags::POLLED != 0 {
             self.polled.insert(call.function);
             self.runs = (self.runs.0 + 1, self.runs.1.saturating_add(self.tests));
         }
-        self.calls += 1;
+        self.calls = self.calls.saturating_add(1);
         if !pending.is_empty() {
             self.nodes.extend(pending.drain(..).map(|node| Node { time: call.enter, ..node }));
         }

@@ -1,6 +1,8 @@
 // Uses files in each way that the recorder knows, checks what comes back, and prints how often something was wrong. `slow MS` is a program in which
 // rank 0 reads a file that gives something every so many ms, and passes it on to the others.
 #define _GNU_SOURCE
+#include <aio.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -126,6 +129,81 @@ static void streams(void) {
     free(line);
 }
 
+// What goes from one file to another without passing through the program.
+static void copies(void) {
+    char text[] = "0123456789";
+    int from = open("of_copy", O_RDWR | O_CREAT | O_TRUNC, 0600), to = open("of_copy.2", O_RDWR | O_CREAT | O_TRUNC, 0600), pair[2], other[2];
+    off_t at = 0;
+    off64_t begin = 4;
+    EXPECT(write(from, text, 10), 10);
+    errno = 77;
+    EXPECT(sendfile(to, -1, NULL, 10), -1);
+    EXPECT(errno, EBADF);
+    EXPECT(sendfile(to, from, &at, 100), 10);
+    EXPECT(copy_file_range(from, &begin, to, NULL, 4, 0), 4);
+    EXPECT(pipe(pair) | pipe(other), 0);
+    begin = 0;
+    EXPECT(splice(from, &begin, pair[1], NULL, 6, 0), 6);
+    EXPECT(tee(pair[0], other[1], 5, 0), 5);
+    EXPECT(splice(pair[0], NULL, to, NULL, 6, 0), 6);
+    EXPECT(lseek(to, 0, SEEK_CUR), 20);
+    EXPECT(close(pair[0]) | close(pair[1]) | close(other[0]) | close(other[1]), 0);
+    EXPECT(dup2(from, 400) + dup2(from, 401), 801);
+#ifdef CLOSE_RANGE_UNSHARE
+    EXPECT(close_range(400, 401, 0), 0);
+#else
+    EXPECT(close(400) | close(401), 0);
+#endif
+    EXPECT(dup2(to, 400), 400);
+    EXPECT(write(400, text, 3), 3);
+    EXPECT(close(400) | close(from) | close(to), 0);
+    struct stat found;
+    EXPECT(lstat("of_copy.2", &found), 0);
+    EXPECT(found.st_size, 23);
+    DIR *directory = opendir(".");
+    EXPECT(directory != NULL && readdir(directory) != NULL, 1);
+    EXPECT(closedir(directory), 0);
+}
+
+// Waits until an operation has ended, and takes its result.
+static ssize_t result(struct aiocb *control) {
+    const struct aiocb *list[] = {control};
+    while (aio_error(control) == EINPROGRESS)
+        aio_suspend(list, 1, NULL);
+    return aio_return(control);
+}
+
+static void asynchronous(void) {
+    char buffer[100], text[] = "0123456789";
+    int fd = open("of_aio", O_RDWR | O_CREAT | O_TRUNC, 0600), end = open("of_aio", O_WRONLY);
+    struct aiocb first = {.aio_fildes = fd, .aio_buf = text, .aio_nbytes = 10}, second = first;
+    EXPECT(aio_write(&first), 0);
+    EXPECT(result(&first), 10);
+    first.aio_buf = buffer;
+    first.aio_offset = 5;
+    EXPECT(aio_read(&first), 0);
+    EXPECT(result(&first), 5);
+    EXPECT(memcmp(buffer, "56789", 5), 0);
+    EXPECT(aio_fsync(O_SYNC, &first), 0);
+    EXPECT(result(&first), 0);
+    // Fails when it is carried out.
+    first.aio_fildes = end;
+    EXPECT(aio_read(&first), 0);
+    EXPECT(result(&first), -1);
+    struct aiocb none = {.aio_lio_opcode = LIO_NOP}, *list[] = {&first, &second, NULL, &none};
+    first.aio_fildes = fd;
+    first.aio_nbytes = 6;
+    first.aio_offset = 0;
+    first.aio_lio_opcode = LIO_READ;
+    second.aio_nbytes = 4;
+    second.aio_offset = 10;
+    second.aio_lio_opcode = LIO_WRITE;
+    EXPECT(lio_listio(LIO_WAIT, list, 4, NULL), 0);
+    EXPECT(result(&first), 6);
+    EXPECT(result(&second), 4);
+    EXPECT(close(fd) | close(end), 0);
+}
+
 // A child that has the memory of its parent closes and opens what its own descriptors are.
 static void child(void) {
     int fd = open("of_child", O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -183,6 +261,8 @@ int main(int argc, char **argv) {
     } else if (rank == 0) {
         descriptors();
         streams();
+        copies();
+        asynchronous();
         child();
         // Opened unseen.
         EXPECT(write(before, "seen", 4), 4);

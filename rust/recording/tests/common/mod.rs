@@ -35,10 +35,10 @@ impl Drop for Scratch {
     }
 }
 
-/// The number of an MPI function.
+/// The number of a function.
 pub(crate) fn function(name: &str) -> u16 {
-    let table = include_str!("../../../record/mpi.toml");
-    let names = table.lines().filter_map(|line| line.trim().strip_prefix("{ name = \"")?.split('"').next());
+    let table = include_str!(concat!(env!("OUT_DIR"), "/functions.rs"));
+    let names = table.lines().filter_map(|line| line.trim().strip_prefix("Function::new(\"")?.split('"').next());
     names.into_iter().position(|found| found == name).unwrap().try_into().unwrap()
 }
 
