@@ -122,7 +122,8 @@ def _noise(result: ResultData) -> tuple[float | None, int]:
 
 def _unexplained(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return what is left of values if those that repeat with the best period are taken away; all if none is good."""
-    best, left = _EXPLAINED, values - values.mean()
+    best = _EXPLAINED
+    left: npt.NDArray[np.float64] = values - values.mean()
     variance = float(values.var(ddof=1)) if values.size > 1 else 0.0
     for period in range(2, min(_LONGEST_PERIOD, values.size // _FEWEST) + 1):
         phase = np.arange(values.size) % period
