@@ -142,6 +142,28 @@ def test_two_kinds_of_wait_are_one_imbalance(tmp_path):
     assert "late_partner" not in found
 
 
+def test_senders_need_not_wait_for_late_receivers(tmp_path):
+    """Both work about 3 s a step, one after the other, because the send waits for its receive."""
+    text = "".join(
+        f"""
+        0: MPI_Ssend(1) [{t}, {t + 3.1}]
+        0: work [{t + 3.1}, {t + 5.9}]
+        0: MPI_Barrier [{t + 5.9}, {t + 6}]
+        1: work [{t}, {t + 3}]
+        1: MPI_Recv(0) [{t + 3}, {t + 3.1}]
+        1: MPI_Barrier [{t + 3.1}, {t + 6}]
+        """
+        for t in (0, 6, 12)
+    )
+    one = analyzed(text, tmp_path).findings(prices=True)[0]
+    assert (one.rule, one.advice) == (
+        "late_partner",
+        "Post receives earlier, or send by a protocol that does not wait for them.",
+    )
+    assert (one.price.label, one.price.option) == ("eager", "--protocol 'MPI_Ssend=eager'")
+    assert one.price.saved == pytest.approx(3 * 2.8, rel=0.05)
+
+
 def test_a_pipeline_is_no_imbalance(tmp_path):
     text = """
         0: work [0, 1]

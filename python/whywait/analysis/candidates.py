@@ -240,8 +240,9 @@ class _Proposer:
         empty, full = (counts.total(name) for name in ("syncs_send", "comms_send"))
         if empty and empty >= _SHARE * (empty + full):
             yield self._changes.without_empty_messages()
-        if self._waiting("latereceiver") >= _WAITING * self._time and (size := self._largest_message()):
-            yield self._changes.eager(size)
+        is_late = self._waiting("latereceiver") >= _WAITING * self._time
+        if is_late and (change := self._changes.early_sends()) is not None:
+            yield change
 
     def _from_overlap(self) -> Iterator[Change]:
         """Yield calls that wait for messages and could do so after the computation that follows them."""
@@ -267,15 +268,6 @@ class _Proposer:
         """Return the waiting whose costs belong to a class."""
         metrics = [metric.name for metric in self._profile.metrics.waiting]
         return sum(self._profile.total(name) for name in metrics if patterns()[name].cost_class == cost_class)
-
-    def _largest_message(self) -> int:
-        """Return the largest mean message size of a call path on a rank."""
-        profile = profile_with(self._result, "bytes_sent")
-        count, volume = (profile.cells(name) for name in ("comms_send", "bytes_sent"))
-        _, of_count, of_volume = np.intersect1d(count.key, volume.key, return_indices=True)
-        if not of_count.size:
-            return 0
-        return math.ceil(float((volume.value[of_volume] / count.value[of_count]).max()))
 
     def _balance(self, number: int) -> Iterator[Change]:
         if (change := self._changes.balance(number)) is not None:

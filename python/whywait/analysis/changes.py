@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from whywait.analysis.focus import profile_with
 from whywait.hypotheses.kinds import (
     AsynchronousProgress,
     Balance,
@@ -19,6 +20,7 @@ from whywait.hypotheses.kinds import (
     IdealNetwork,
     Network,
     Overlap,
+    Protocol,
     Scale,
     Selection,
     Set,
@@ -46,6 +48,7 @@ _KINDS = {
     CutMessages: "cut-messages",
     Overlap: "overlap",
     EagerLimit: "eager-limit",
+    Protocol: "eager-limit",
     AsynchronousProgress: "progress",
     Network: "network",
     IdealNetwork: "network",
@@ -55,6 +58,8 @@ _KINDS = {
 _READABLE = 40
 # If a few locations account for this share of the costs, a change adjusts these to the others.
 _SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
+# A send that always waits for its receive.
+_SYNCHRONOUS = "MPI_Ssend"
 # The words for the call paths below.
 _BELOW = " and what it calls"
 
@@ -248,6 +253,27 @@ class Changes:
             f"--eager-limit {size}",
             locations=len(self._result.places),
         )
+
+    def early_sends(self) -> Change | None:
+        """Return a change that lets sends go on before they are received; None if none waits for that."""
+        if "mpi_latereceiver" not in self._profile.metrics:
+            return None
+        most = int(self._profile.by_position("mpi_latereceiver").argmax())
+        if self._tree.kinds[self._tree.region_rows[int(self._tree.preorder[most])]].name == _SYNCHRONOUS:
+            protocol = Protocol(_SYNCHRONOUS, "eager")
+            option = f"--protocol '{_SYNCHRONOUS}=eager'"
+            return Change(protocol, f"{_SYNCHRONOUS} as eager sends", "eager", "Sent eagerly", option)
+        size = self.largest_message()
+        return self.eager(size) if size else None
+
+    def largest_message(self) -> int:
+        """Return the largest mean message size of a call path on a rank; 0 without messages."""
+        profile = profile_with(self._result, "bytes_sent")
+        count, volume = (profile.cells(name) for name in ("comms_send", "bytes_sent"))
+        _, of_count, of_volume = np.intersect1d(count.key, volume.key, return_indices=True)
+        if not of_count.size:
+            return 0
+        return math.ceil(float((volume.value[of_volume] / count.value[of_count]).max()))
 
     def asynchronous(self) -> Change:
         """Return the change that one-sided operations complete without their target."""

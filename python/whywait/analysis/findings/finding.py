@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 BALANCED = 0.9
 #: Its differences are steady if they explain this share of the waiting for it.
 STEADY = 0.5
-# Ranks alternate if the longest computation of an iteration exceeds the mean by this share of it.
+# Ranks alternate if what they lack of the longest computation of an iteration is this share of what they compute.
 _ALTERNATES = 0.25
 #: Ranks are the culprits if they have this share of the costs.
 CULPRIT = 0.8
@@ -479,15 +479,27 @@ class Run:
         return float((times.max(initial=0.0) - times[here]).sum())
 
     @cached_property
+    def differences(self) -> float | None:
+        """What ranks lack of the longest computation of each iteration, in all; None without iterations."""
+        return None if self._iterated is None else self._iterated[0]
+
+    @cached_property
     def alternates(self) -> bool:
         """Whether ranks compute for different times in single iterations, and that explains most of the waiting."""
+        if self._iterated is None:
+            return False
+        lacks, computation = self._iterated
+        waiting = sum(bearer.waiting for bearer in self.own())
+        return lacks >= STEADY * waiting and lacks >= _ALTERNATES * computation
+
+    @cached_property
+    def _iterated(self) -> tuple[float, float] | None:
+        """What ranks lack of the longest computation of each iteration, and what they compute, if there are any."""
         table = known_iterations(self.result)
         if table is None:
-            return False
-        mean, most = (table[name].to_numpy() for name in ("computation", "slowest_computation"))
-        lacks = float(((most - mean) * table["ranks"].to_numpy()).sum())
-        waiting = sum(bearer.waiting for bearer in self.own())
-        return lacks >= STEADY * waiting and float((most - mean).sum()) >= _ALTERNATES * float(mean.sum())
+            return None
+        ranks, mean, most = (table[name].to_numpy() for name in ("ranks", "computation", "slowest_computation"))
+        return float((ranks * (most - mean)).sum()), float((ranks * mean).sum())
 
     def masters(self) -> npt.NDArray[np.bool_]:
         """Return which locations are the first of a rank with time in the focus."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,7 @@ FIGURES = Figures(
     explained=("s", "what all others lack of the longest time of a location in the call path, in all"),
 )
 
+_ADVICE = "Post receives earlier, or send by a protocol that does not wait for them."
 # Differences that explain no larger share of the waiting are none.
 _NONE = 0.01
 
@@ -45,7 +46,8 @@ def detect(run: Run) -> Iterator[Finding]:
     for bearers in run.families(bearer for bearer in run.own() if bearer.waiting > 0):
         ranks = run.culprits(run.sum_of_costs(bearer.callpath for bearer in bearers))
         loss = sum(bearer.loss for bearer in bearers)
-        yield run.finding(NAME, _sentence(run, bearers, ranks), None, loss, ranks=ranks, **run.family(bearers))
+        advice = _ADVICE if _is_of_receivers(family := run.family(bearers)) else None
+        yield run.finding(NAME, _sentence(run, bearers, ranks), advice, loss, ranks=ranks, **family)
         run.take(*bearers)
 
 
@@ -81,8 +83,16 @@ def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:
     return sentence + beside(run, bearers, waiting)
 
 
+def _is_of_receivers(family: dict[str, Any]) -> bool:
+    """Return whether a good part of the waiting is that of sends for their receives."""
+    of_classes = family["evidence"]["of_classes"]
+    return bool(of_classes.get("latereceiver", 0.0) >= sum(of_classes.values()) / 3 > 0)
+
+
 def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
-    """Yield making the call path faster."""
+    """Yield sends that go on, if they wait for their receives, and making the call path faster."""
+    if _is_of_receivers({"evidence": finding.evidence}) and (change := run.changes.early_sends()) is not None:
+        yield change
     if finding.callpath is not None:
         for factor in (0.75, 0.5, 0.0):
             yield run.changes.faster(finding.callpath, factor, below=bool(finding.merged))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.finding import BALANCED, INSTANCES
+from whywait.analysis.findings.finding import BALANCED, INSTANCES, STEADY
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
 from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
@@ -21,10 +21,11 @@ NAME = "varying"
 TITLE = "Varying times"
 DOCUMENT = """\
 A call path takes as long on all ranks in total, but now longer on one and now on another: the mean of its times is at
-least 90% of the longest, less than 40% of the waiting is passed on or differences of what ranks compute in each
-iteration explain half of it, and no rank has more than twice its share of the costs. Either the work changes from
-rank to rank, or it is noise; counters of instructions tell. Distribute the work of each step, or synchronize less
-often, so that differences even out.
+least 90% of the longest, and no rank has more than twice its share of the costs. In the iterations of the main loop,
+if there is one, what ranks lack of the longest computation is at least half of the waiting. At least 60% of the
+waiting is not passed on, unless these differences also explain most of all waiting for own code and are a quarter of
+the computation. Either the work changes from rank to rank, or it is noise; counters of instructions tell. Distribute
+the work of each step, or synchronize less often, so that differences even out.
 """
 FIGURES = Figures(LOSSES, place=("name", "the call path"))
 
@@ -40,6 +41,8 @@ def detect(run: Run) -> Iterator[Finding]:
         # Of two ranks, one may have up to three quarters.
         most = min(_SHARE / run.ranks, 0.75) * bearer.waiting
         if (bearer.long_term >= _PASSED_ON * bearer.waiting and not run.alternates) or by_rank.max() > most:
+            continue
+        if run.differences is not None and run.differences < STEADY * bearer.waiting:
             continue
         place = run.place(bearer.callpath)
         sentence = FIGURES.say("{place} takes longer now on one rank and now on another; ", place=place)
