@@ -60,6 +60,8 @@ _READABLE = 40
 _SLOW_COSTS, _SLOW_SHARE = 0.8, 0.1
 # A send that always waits for its receive.
 _SYNCHRONOUS = "MPI_Ssend"
+# Locations with a smaller share of the time of the slow ones do hardly any of the work: nobody can be as fast.
+_HARDLY = 0.05
 # The words for the call paths below.
 _BELOW = " and what it calls"
 
@@ -377,7 +379,7 @@ class Changes:
         if not slow.size or not others.size or costs[slow].sum() < _SLOW_COSTS * costs.sum():
             return None
         slow_time, other_time = (float(time[those].sum() / those.size) for those in (slow, others))
-        if not 0 < other_time < slow_time:
+        if not _HARDLY * slow_time < other_time < slow_time:
             return None
         ranks = rank_list([self._rank_label(one) for one in sorted(slow.tolist())])
         factor = float(f"{other_time / slow_time:.4g}")

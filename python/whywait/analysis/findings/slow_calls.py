@@ -39,6 +39,8 @@ FIGURES = Figures(
     waits_share=("share", "the part of `passed_on` because of it"),
 )
 
+# A call that many libraries return from when its targets have served it.
+_NEEDS_TARGETS = "mpi_win_complete"
 # A smaller part of the loss than this is not named beside the largest.
 _SHARE = 0.1
 
@@ -143,6 +145,8 @@ class Slow:
             return Words("; the trace does not show why, because it lacks sends.")
         if self.excess > 0 and self._run.is_rooted(next(iter(self.of_regions))):
             return Words("; the trace does not show why. In such an operation, ranks can wait for others of a tree.")
+        if self.excess > 0 and next(iter(self.of_regions)).lower() == _NEEDS_TARGETS:
+            return Words("; the trace does not show why. In such a call, ranks can wait until their targets call MPI.")
         return Words("; the trace does not show why.")
 
     def _is_of_members(self, region: str) -> bool:
