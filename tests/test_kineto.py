@@ -44,6 +44,9 @@ EXACT = (
 # Case, rank and the end of the call path that pay, and the waiting (ms) that they pay for.
 CAUSES = [
     ("late_loader", 2, "DataLoader", 225),
+    # Of the steps that their records cut, ranks have parts.
+    ("windows", 2, "ProfilerStep/DataLoader", 225),
+    ("windows_2.4", 2, "ProfilerStep/DataLoader", 225),
     ("chain", 3, "attention_forward", 135),
     ("generic_names", 3, "attention_forward", 135),
     ("host_bound", 1, "gc_collect", 75),

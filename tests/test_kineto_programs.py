@@ -79,6 +79,22 @@ def test_waits_do_not_depend_on_the_number_of_ranks(ranks, late, longer, count, 
         assert f"in each of {count} steps" in first.sentence
 
 
+def test_two_late_ranks_are_named_and_mended_together(tmp_path):
+    def body(rank, _):
+        loads = ("host", "aten::stack", {1: 30, 3: 28}.get(rank, 6) * MS)
+        return [loads, ("kernel", "gemm_forward", 10 * MS), ("coll", "all_reduce", "world", 2 * MS), ("sync", 7)]
+
+    result, found = found_in(program(4, 4, body), tmp_path)
+    assert found["straggler_host"].sentence == (
+        "Ranks 1 and 3 make the other 2 GPUs wait 24.0 ms in each of 4 steps of 42.0 ms: aten::stack takes 23.0 ms "
+        "longer there, 4.8 times as long as elsewhere."
+    )
+    assert "device_starved" not in [one.rule for one in findings(result).shown[:1]]
+    # As fast as the others: 6 ms instead of the mean of both, so that the slower one takes 6.2 ms.
+    price = result.findings(prices=True).shown[0].price
+    assert price.saved == pytest.approx(4 * 24e-3, rel=0.02)
+
+
 def test_a_kernel_that_runs_oftener_is_uneven_work(tmp_path):
     def body(rank, _):
         experts = [("kernel", "expert_gemm", 4 * MS)] * (3 if rank == 1 else 2)

@@ -358,6 +358,13 @@ class Changes:
         here = np.flatnonzero(self.by_location("visits", number))
         return self._like_others(number, (here, self._computation(number, below=below)), costs, below=below)
 
+    def ranks_like_others(self, number: int, ranks: Sequence[int]) -> Change | None:
+        """Return a change that makes a call path of some ranks as fast as that of the others."""
+        time = self._computation(number, below=False)
+        here = np.flatnonzero(time)
+        slow = here[np.isin(self._result.places.rank[here], ranks)]
+        return self._as_fast(number, slow, np.setdiff1d(here, slow), time)
+
     def function_like_others(
         self, number: int, time: npt.NDArray[np.float64], costs: npt.NDArray[np.float64], *, below: bool
     ) -> Change | None:
@@ -376,7 +383,21 @@ class Changes:
         slow = np.argsort(-costs, kind="stable")[: max(1, int(_SLOW_SHARE * here.size))]
         slow = slow[costs[slow] > 0]
         others = np.setdiff1d(here, slow)
-        if not slow.size or not others.size or costs[slow].sum() < _SLOW_COSTS * costs.sum():
+        if costs[slow].sum() < _SLOW_COSTS * costs.sum():
+            return None
+        return self._as_fast(number, slow, others, time, below=below)
+
+    def _as_fast(
+        self,
+        number: int,
+        slow: npt.NDArray[np.int64],
+        others: npt.NDArray[np.int64],
+        time: npt.NDArray[np.float64],
+        *,
+        below: bool = False,
+    ) -> Change | None:
+        """Return a change that makes some locations as fast as others."""
+        if not slow.size or not others.size:
             return None
         slow_time, other_time = (float(time[those].sum() / those.size) for those in (slow, others))
         if not _HARDLY * slow_time < other_time < slow_time:

@@ -243,7 +243,10 @@ impl Builder<'_> {
             }
             let span = &self.spans[part.span as usize];
             let is_wait = span.category == Category::Frame && is_wait(self.names.get(span.name));
-            if is_wait && working.is_none() {
+            let is_step = matches!(self.names.meaning(span.name), Meaning::Step(_) | Meaning::PartOfStep);
+            if is_step {
+                // A step is no work: an operation can end in the next one.
+            } else if is_wait && working.is_none() {
                 waiting = Some(part);
             } else if waiting.is_none() || span.category != Category::Frame {
                 working = Some(part.end);

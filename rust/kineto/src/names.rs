@@ -13,6 +13,8 @@ pub(crate) enum Meaning {
     Plain,
     /// A step of the training loop.
     Step(i64),
+    /// The part of a step that a record has, see [`crate::steps::add_parts`].
+    PartOfStep,
     /// What describes a communication call.
     Communication,
     /// A call of `c10d`, which issues an operation.
@@ -32,8 +34,14 @@ pub(crate) enum Meaning {
 /// The modules of Python's standard library.
 static STANDARD: LazyLock<FxHashSet<&str>> = LazyLock::new(|| include_str!("stdlib.txt").split_whitespace().collect());
 
+/// The name of a part of a step.
+pub(crate) const PART_OF_STEP: &str = "ProfilerStep";
+
 impl Meaning {
     fn of(name: &str) -> Self {
+        if name == PART_OF_STEP {
+            return Self::PartOfStep;
+        }
         if let Some(number) = name.strip_prefix("ProfilerStep#") {
             return number.parse().map_or(Self::Plain, Self::Step);
         }

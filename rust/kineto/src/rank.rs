@@ -11,12 +11,12 @@ use crate::gloo;
 use crate::info::Info;
 use crate::launches::Launcher;
 use crate::members::{self, Material};
-use crate::names::{Meaning, Names};
+use crate::names::{Meaning, Names, PART_OF_STEP};
 use crate::nesting::keep;
 use crate::options::Options;
 use crate::regions::{Regions, Vendor};
 use crate::scan::Summary;
-use crate::steps::Steps;
+use crate::steps::{self, Steps};
 use crate::thread::Host;
 use crate::window::{leave_out, shift, window};
 
@@ -46,6 +46,7 @@ impl Traced {
     /// A rank of what its file holds.
     pub(crate) fn new(path: &Path, mut columns: Columns, summary: Summary, options: &Options) -> Self {
         let info = Info::read(&columns.metadata);
+        let part_of_step = columns.names.id(PART_OF_STEP.as_bytes());
         columns.names.close();
         shift(&mut columns, info.base);
         let hosts = window(&columns);
@@ -90,6 +91,7 @@ impl Traced {
         let mut threads = Vec::new();
         let mut by_thread = by_thread(spans, ids.len());
         place_overhead(&mut by_thread, &names);
+        steps::add_parts(&mut by_thread, &names, part_of_step);
         let steps = Steps::new(&by_thread, &names);
         let operations = gloo::take_out(&mut by_thread, &ids, &names);
         let mut on_host = Vec::new();

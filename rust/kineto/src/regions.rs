@@ -5,7 +5,7 @@ use whywait_devices::{Copy, Kind, Region};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
 use crate::columns::{Category, Task};
-use crate::names::{Meaning, Names, short_kernel, without_addresses, without_instance};
+use crate::names::{Meaning, Names, PART_OF_STEP, short_kernel, without_addresses, without_instance};
 use crate::options::Paths;
 
 /// Whose devices a process has.
@@ -116,9 +116,9 @@ impl Regions {
             return self.cached((Use::Issue(kind), name), |regions| regions.user(names.get(name).to_owned()));
         }
         self.cached((Use::User, name), |regions| {
-            if matches!(meaning, Meaning::Step(_)) {
+            if matches!(meaning, Meaning::Step(_) | Meaning::PartOfStep) {
                 let flags = RegionFlag(RegionFlag::DYNAMIC.0 | RegionFlag::PHASE.0);
-                let (name, paradigm) = ("ProfilerStep".to_owned(), Paradigm::USER);
+                let (name, paradigm) = (PART_OF_STEP.to_owned(), Paradigm::USER);
                 return regions.add(Region { name, paradigm, role: RegionRole::FUNCTION, flags });
             }
             let name = names.get(name);

@@ -105,6 +105,12 @@ def blames(run: Run, rule: str) -> Iterator[Blame]:
     yield from sorted((one for one in found if one.rule == rule), key=lambda one: -one.waiting)
 
 
+def late_hosts(run: Run) -> dict[int, list[int]]:
+    """Return the call paths of hosts in which few ranks are late, with these ranks."""
+    found = [one for one in run.once(_blames) if one.rule in {"straggler_loading", "straggler_host"}]
+    return {callpath: one.ranks for one in found for callpath in one.callpaths}
+
+
 def _blames(run: Run) -> list[Blame]:
     """Divide the waiting for each other among the rules."""
     who = run.once(waiters)
@@ -140,7 +146,10 @@ def _blames(run: Run) -> list[Blame]:
 
 def _late(run: Run, who: Waiters, callpath: int, costs: npt.NDArray[np.float64]) -> list[int]:
     """Return the few ranks that are to blame for what a call path makes others wait; none if these are many."""
-    ranks = [rank for rank in _slower(steps(run).times(callpath)) if costs[rank] >= _NOTICED * costs.max()]
+    times = steps(run).times(callpath)
+    # Others wait for the slowest; those that are nearly as slow would be waited for without it.
+    half = (np.median(times) + times.max()) / 2
+    ranks = [rank for rank in _slower(times) if costs[rank] >= _NOTICED * costs.max() or times[rank] >= half]
     # More than half of what exceeds an even share.
     if not who.in_stages and 2 * costs[ranks].sum() < (1 + len(ranks) / costs.size) * costs.sum():
         ranks = _culprits(costs)
@@ -225,7 +234,7 @@ def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words
     is_one = len(ranks) == 1
     who = f"rank{'s' * (not is_one)} {joined(Words(str(rank)) for rank in ranks).text}"
     verb = "makes" if is_one else "make"
-    each = blame.waiting * counted.share(ranks) / max(wait, 1) / recurs
+    each = blame.waiting * counted.share_of_others(ranks) / max(wait, 1) / recurs
     words = FIGURES.say(
         f"{{who}} {verb} {{others}} wait", who=who, others=_others(blame.who, wait, others)
     ).capitalized()
@@ -258,8 +267,9 @@ def takes_longer(run: Run, blame: Blame, longer: float, factor: float, each: flo
         names[_NAMED - 1 :] = [f"{len(names) - _NAMED + 1} more"]
     place = joined(Words(name) for name in names).text
     if blame.rule == "straggler_loading":
-        place = f"its data loader ({place})"
-    words = FIGURES.say(f"{{place}} {'takes' if len(names) == 1 else 'take'}", place=place)
+        place = f"its data loader ({place})" if len(blame.ranks) == 1 else f"their data loaders ({place})"
+    is_one = len(names) == 1 and not place.startswith("their")
+    words = FIGURES.say(f"{{place}} {'takes' if is_one else 'take'}", place=place)
     if 2 * longer < each:
         return words + " longer there at times."
     if factor >= EQUAL:
@@ -279,16 +289,9 @@ def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
     # Where nothing but devices is recorded, a simulation keeps the steps of the hosts.
     if not found.ranks or any(rank["works"] and rank["unlaunched"] == rank["works"] for rank in ranks):
         return
-    places = run.result.places
-    by_rank = np.asarray(found.evidence["by_rank"])
     callpaths = found.evidence["callpaths"]
-    like_others = []
-    for callpath in callpaths:
-        costs = np.zeros(run.result.profile.locations)
-        runs = run.changes.by_location("time", callpath) > 0
-        costs[runs] = by_rank[np.maximum(places.rank, 0)][runs]
-        if (change := run.changes.like_others(callpath, costs)) is not None:
-            like_others.append(change)
+    changed = (run.changes.ranks_like_others(callpath, found.ranks) for callpath in callpaths)
+    like_others = [change for change in changed if change is not None]
     if len(like_others) > 1:
         names = joined(Words(run.changes.name(callpath)) for callpath in callpaths[:_NAMED]).text
         yield Change.together(like_others, f"{names} as fast as elsewhere")

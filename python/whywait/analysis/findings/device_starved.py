@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from whywait.analysis.findings.blame import late_hosts
 from whywait.analysis.findings.compile_once import LEAST as COMPILES
 from whywait.analysis.findings.copies import is_copy
 from whywait.analysis.findings.device_rows import in_rows
@@ -49,7 +50,7 @@ def detect(run: Run) -> Iterator[Finding]:
     # What hosts wait for is the reason that findings about waiting name, if causes are known.
     rows = _ROWS | (frozenset() if run.result.has_causes else {_WAITS})
     rows -= ({"latency"} if small(run) is not None else frozenset()) | _found(run)
-    idle = [line for line in lines if line["row"] in rows]
+    idle = _without_late_ranks(run, [line for line in lines if line["row"] in rows])
     loss = sum(line["time"] for line in idle)
     if not total or loss < _LEAST * total:
         return
@@ -74,6 +75,18 @@ def detect(run: Run) -> Iterator[Finding]:
         base="device",
         evidence={row: sum(line["time"] for line in idle if line["row"] == row) for row in sorted(rows)},
     )
+
+
+def _without_late_ranks(run: Run, idle: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return lines of idle devices without what those of late ranks idle longer than others: that is their lateness."""
+    found = list(idle)
+    for callpath, ranks in late_hosts(run).items():
+        here = sorted((line for line in idle if line["callpath"] == callpath), key=lambda line: -float(line["time"]))
+        rest = here[len(ranks) :]
+        usual = sum(line["time"] for line in rest) / len(rest) if rest else 0.0
+        for line in here[: len(ranks)]:
+            found[found.index(line)] = line | {"time": min(line["time"], usual)}
+    return found
 
 
 def _found(run: Run) -> frozenset[str]:

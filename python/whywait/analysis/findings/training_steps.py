@@ -84,11 +84,6 @@ class Steps:
         by_step = self._waits[:, ranks].sum(axis=1)
         return max(1, int(np.count_nonzero(by_step >= _RECURS * by_step.max()))) if by_step.any() else self.number
 
-    def share(self, ranks: list[int]) -> float:
-        """Return the part of the waiting for some ranks in the focus that is in these steps."""
-        all_of_it = self._outside[ranks].sum() + self._waits[:, ranks].sum()
-        return float(self._waits[:, ranks].sum() / all_of_it) if self._waits[:, ranks].any() else 1.0
-
     def are_often_late(self, ranks: list[int]) -> bool:
         """Return whether others wait for each of some ranks in more than half of the steps in which they wait most."""
         by_step = self._waits.sum(axis=1)
@@ -96,29 +91,36 @@ class Steps:
         late = waits[:, ranks] >= _RECURS * waits.sum(axis=1, keepdims=True)
         return bool((2 * np.count_nonzero(late, axis=0) > len(waits)).all())
 
+    def share_of_others(self, ranks: list[int]) -> float:
+        """Return the part of the waiting for some ranks in the focus that is of others, and in these steps."""
+        if self._who is None:
+            return 1.0
+        waits = self._who.waits
+        waiter, cause = (
+            self._run.result.places.rank[waits[name].to_numpy()] for name in ("location", "cause_location")
+        )
+        waiting = np.where(np.isin(cause, ranks), waits["waiting"].to_numpy(), 0.0)
+        theirs = float(waiting[self._inside(waits["enter"].to_numpy()) & ~np.isin(waiter, ranks)].sum())
+        return theirs / float(waiting.sum()) if theirs else 1.0
+
+    def _inside(self, begin: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+        """Return which waits begin in these steps; a run without steps has all."""
+        first, last = self._window
+        return (begin >= first) & (begin < last) | (self.number == 1)
+
     @cached_property
     def _waits(self) -> npt.NDArray[np.float64]:
         """The waiting in each step for each rank."""
-        return self._divided[0]
-
-    @cached_property
-    def _outside(self) -> npt.NDArray[np.float64]:
-        """The waiting for each rank in the focus outside of these steps."""
-        return self._divided[1]
-
-    @cached_property
-    def _divided(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         ranks = self._recorded.size
         if self._who is None:
-            return np.zeros((self.number, ranks)), np.zeros(ranks)
+            return np.zeros((self.number, ranks))
         waits = self._who.waits
         rank = np.maximum(self._run.result.places.rank[waits["cause_location"].to_numpy()], 0)
         begin, waiting = waits["enter"].to_numpy(), waits["waiting"].to_numpy()
-        first, last = self._window
-        inside = (begin >= first) & (begin < last) | (self.number == 1)
+        inside = self._inside(begin)
         step = np.maximum(np.searchsorted(self._begins, begin, "right") - 1, 0)
         cells = sum_at((step * ranks + rank)[inside], waiting[inside], self.number * ranks)
-        return cells.reshape(self.number, ranks), sum_at(rank[~inside], waiting[~inside], ranks)
+        return cells.reshape(self.number, ranks)
 
     def waiting(self, ranks: list[int]) -> int:
         """Return how many ranks wait, but for some."""
