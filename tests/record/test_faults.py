@@ -386,6 +386,8 @@ def test_programs_that_do_not_exist(tmp_path):
     (tmp_path / "text").write_text("no program")
     done = record(["./text"], tmp_path)
     assert (done.returncode, done.stderr) == (126, "whywait: ./text: not executable\n")
+    done = record(["true"], tmp_path, output="/proc/out")
+    assert (done.returncode, "; -o chooses another directory" in done.stderr) == (3, True)
     assert not (tmp_path / "out").exists()
 
 

@@ -232,7 +232,7 @@ def prepared(directory: Path, recording: Recording) -> Path:
     try:
         (directory / SPOOL).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LaunchError(f"{directory}: {error.strerror}", 3) from error
+        raise LaunchError(f"{directory}: {error.strerror}; -o chooses another directory", 3) from error
     return directory.resolve()
 
 
