@@ -9,7 +9,9 @@ from functools import cache
 import numpy as np
 import pytest
 import whywait
+from whywait.analysis.device_groups import device_groups
 from whywait.analysis.findings import findings
+from whywait.cli import main
 from whywait.hypotheses import Scale
 
 from tests.results import SHARED, UNRECORDED
@@ -379,6 +381,32 @@ def test_operations_on_cpus_wait_for_the_rank_that_sleeps(case, rank, name, wait
             if result.places.rank[where] == rank and result.tree.path(int(callpath))[-1] == name:
                 charged += float(cost) * 1e3
     assert charged == pytest.approx(waiting, rel=0.15)
+
+
+def test_groups_tell_where_devices_wait_and_transfer(capsys):
+    groups = {group["name"]: group for group in device_groups(analyzed("chain"))}
+    waiting = {name: round(group["waiting"] * 1e3, 6) for name, group in groups.items()}
+    assert waiting == {"tp0": 0, "tp1": 45, "dp0": 45, "dp1": 45}
+    # Of transfers with the same kernel and size, those in tp take 1 ms, in dp 2.
+    assert {name: round(group["excess"] * 1e3, 6) for name, group in groups.items()} == {
+        "tp0": 0, "tp1": 0, "dp0": 6, "dp1": 6,
+    }  # fmt: skip
+    hidden = device_groups(analyzed("overlap"))[0]
+    assert (hidden["waiting"], hidden["hidden"]) == (pytest.approx(0.144), pytest.approx(0.072))
+    assert main(["messages", str(CASES / "chain" / "traces")]) == 0
+    shown = capsys.readouterr().out
+    assert "dp1 (1,3)" in shown
+    # Hosts that wait for their own devices wait for no rank.
+    assert "135 ms of waiting for a known rank" in shown
+
+
+def test_the_longest_wait_of_a_step_is_explained(capsys):
+    traces = str(CASES / "windows" / "traces")
+    assert main(["explain", traces, "--rank", "3", "--step", "12", "--json"]) == 0
+    wait = json.loads(capsys.readouterr().out)
+    assert 0.11 < wait["enter"] < 0.165
+    assert main(["explain", traces, "--step", "2"]) == 2
+    assert "there is no step 2: they are 10 to 14" in capsys.readouterr().err
 
 
 def test_the_timeline_leads_from_the_late_kernel_to_those_that_wait(tmp_path):

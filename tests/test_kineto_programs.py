@@ -9,6 +9,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import whywait
+from whywait.analysis.device_groups import device_groups
 from whywait.analysis.findings import findings
 from whywait.hypotheses import Scale
 
@@ -126,6 +127,22 @@ def test_slow_transfers_between_nodes_are_named(tmp_path):
     assert found["slow_network"].loss == pytest.approx(4 * 3 * 4e-3, rel=0.05)
     assert "of a group across 2 nodes take" in found["slow_network"].sentence
     assert rows(result)["comm.excess"] == pytest.approx(found["slow_network"].loss)
+
+
+def test_the_group_with_a_slow_network_is_named(tmp_path):
+    def body(rank, step):
+        of_pair = (9 if rank % 2 and step % 2 else 1) * MS
+        pair, world = ("coll", "all_reduce", f"dp{rank % 2}", of_pair), ("coll", "all_reduce", "world", MS)
+        return [("kernel", "gemm_forward", 5 * MS), pair, ("sync", 7), world, ("sync", 7)]
+
+    groups = {"world": [0, 1, 2, 3], "dp0": [0, 2], "dp1": [1, 3]}
+    result, found = found_in(program(4, 12, body, groups=groups), tmp_path, nodes=2)
+    assert found["slow_network"].sentence.endswith(
+        "longer than the fastest of their kind, 100% of it in dp1 (ranks 1,3)."
+    )
+    (slow,) = (group for group in device_groups(result) if group["name"] == "dp1")
+    assert slow["excess"] == pytest.approx(2 * 6 * 8e-3)
+    assert slow["nodes"] == ["node0", "node1"]
 
 
 def test_compilation_is_told_from_other_work_of_hosts(tmp_path):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from whywait import Result
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
@@ -39,6 +40,9 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("--callpath", metavar="C", help=CALLPATH)
     parser.add_argument("--rank", type=int, metavar="R", help="the longest wait of this rank")
+    parser.add_argument(
+        "--step", metavar="S", help="the longest wait in this step or iteration, as `whywait iterations` calls it"
+    )
     add_focus(parser)
     parser.add_argument(
         "--depth", type=positive, default=8, metavar="N", help="follow chains of up to N waits (default: %(default)s)"
@@ -56,6 +60,8 @@ def run(options: argparse.Namespace) -> Answer:
     result = load(options.trace, choices=analysis_choices(options))
     part = find_focus(result, options.focus.name)
     window = options.focus.window(result.facts["length"]) if options.focus.window else part.window
+    if options.step is not None:
+        window = _step(result, options.step)
     choice = Choice(options.metric, options.rank, options.callpath or part.callpath, window=window)
     explained = result.explain(choice, depth=options.depth)
     if explained is None:
@@ -68,6 +74,21 @@ def run(options: argparse.Namespace) -> Answer:
     )
 
 
+def _step(result: Result, name: str) -> tuple[float, float]:
+    """Return begin and end of a step, by the value that the program counts, or else by its number."""
+    import whywait._native as _native
+
+    table = result.iterations()
+    if table is None:
+        raise _native.UsageError("the run has no steps")
+    values = table["value"].to_pylist()
+    names = values if values[0] is not None else [str(number) for number in table["iteration"].to_pylist()]
+    if name not in names:
+        raise _native.UsageError(f"there is no step {name}: they are {names[0]} to {names[-1]}")
+    row = names.index(name)
+    return table["begin"][row].as_py(), table["end"][row].as_py()
+
+
 def _of_finding(options: argparse.Namespace) -> Answer:
     """Return what a finding rests on: its sums, and a wait as an example."""
     import whywait._native as _native
@@ -77,8 +98,8 @@ def _of_finding(options: argparse.Namespace) -> Answer:
     from whywait.report.explanation import explanation_lines
     from whywait.report.findings import evidence_lines
 
-    if options.metric or options.callpath or options.rank is not None:
-        raise _native.UsageError("a finding has a number; --metric, --callpath and --rank choose a wait state")
+    if options.metric or options.callpath or options.step or options.rank is not None:
+        raise _native.UsageError("a finding has a number; --metric, --callpath, --rank and --step choose a wait state")
     result, found = load_findings(options, options.trace, max(options.number, 5))
     if options.number > len(found.shown):
         have = f"there are {len(found.shown)}" if found.shown else found.verdict()

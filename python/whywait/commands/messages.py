@@ -64,6 +64,7 @@ def _merge(text: str) -> Literal["node"] | int:
 def run(options: argparse.Namespace) -> Answer:
     """Return the communication matrix."""
     from whywait.analysis.communication import coarsen, heaviest, totals
+    from whywait.analysis.device_groups import device_groups
 
     name = options.focus.name
 
@@ -71,12 +72,14 @@ def run(options: argparse.Namespace) -> Answer:
         return result.communication(merge=options.merge, focus=name), result.message_sizes(focus=name)
 
     focus, (pairs, sizes) = asked_focus(options, question)
+    groups = device_groups(focus) if name is None else []
     data = {
         "by": options.by,
         "merge": options.merge,
         "totals": totals(pairs),
         "pairs": heaviest(pairs, options.by, options.top),
         "sizes": sizes.to_pylist(),
+        "groups": groups,
     }
 
     def lines(screen: Screen) -> Iterator[Line]:
@@ -86,6 +89,7 @@ def run(options: argparse.Namespace) -> Answer:
             shown = pairs if options.merge == "node" else coarsen(pairs, cells)
             yield from _matrix(shown, options.by, cells, unicode=screen.unicode)
             yield from _pairs(data["pairs"], options.by)
+        yield from _groups(groups)
         yield from _sizes(data["sizes"], screen)
 
     return Answer(data, lines, focus=focus)
@@ -163,6 +167,25 @@ def _pairs(rows: list[dict[str, Any]], by: Measure) -> Iterator[Line]:
         Column(head[4], 8, "share", "share"),
     )
     yield from table(rows, (*ends, *amounts))
+    yield []
+
+
+def _groups(groups: list[dict[str, Any]]) -> Iterator[Line]:
+    if not groups:
+        return
+    from whywait.analysis.changes import rank_list
+
+    columns = (
+        Column(
+            "operations of devices in", -25, lambda row: f"{row['name']} ({rank_list(list(map(str, row['ranks'])))})"
+        ),
+        Column("kernels", 9, "kernels", "count"),
+        Column("waiting", 11, "waiting", "sec"),
+        Column("hidden", 11, "hidden", "sec"),
+        Column("transfer", 11, "transfer", "sec"),
+        Column("excess", 11, "excess", "sec"),
+    )
+    yield from table(groups, columns)
     yield []
 
 

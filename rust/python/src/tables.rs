@@ -642,6 +642,20 @@ impl Analysis {
             }
             facts.set_item("computing_together", together)?;
             facts.set_item("reasons", reasons::facts(self, py)?)?;
+            let groups = PyList::empty(py);
+            for group in &self.result.account.groups {
+                let of_group = PyDict::new(py);
+                of_group.set_item("comm", trace.definitions.comms[group.comm].id)?;
+                of_group.set_item("kernels", group.kernels)?;
+                let times = [("waiting", group.waiting), ("hidden", group.hidden), ("transfer", group.transfer)];
+                for (name, ticks) in times.into_iter().chain([("excess", group.excess)]) {
+                    of_group.set_item(name, self.seconds(ticks))?;
+                }
+                groups.append(of_group)?;
+            }
+            if !groups.is_empty() {
+                facts.set_item("device_groups", groups)?;
+            }
         }
         for (name, value) in recording::facts(trace.recording().anchor()) {
             facts.set_item(name, value)?;

@@ -25,7 +25,7 @@ use super::starved::Reasons;
 use super::sweep::CallPaths;
 use super::transfers::Transfers;
 use crate::Result;
-use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::ids::{CallPathId, CommId, InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
@@ -46,6 +46,56 @@ pub struct DeviceCell {
     pub ticks: i64,
 }
 
+/// What the kernels of a communicator of devices do whose operations begin in the focus, hidden behind computation or not.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub struct GroupTime {
+    /// The communicator.
+    pub comm: CommId,
+    /// The kernels.
+    pub kernels: u64,
+    /// Their waits, ticks.
+    pub waiting: i64,
+    /// What of these is hidden.
+    pub hidden: i64,
+    /// What their transfers need, ticks.
+    pub transfer: i64,
+    /// What these take beyond that, ticks.
+    pub excess: i64,
+}
+
+impl GroupTime {
+    /// Adds those of other processes or kernels by communicator; sorted.
+    pub(super) fn merged(mut all: Vec<Self>) -> Vec<Self> {
+        all.sort_by_key(|one| one.comm);
+        all.dedup_by(|one, kept| {
+            let is_same = one.comm == kept.comm;
+            if is_same {
+                kept.kernels += one.kernels;
+                kept.waiting += one.waiting;
+                kept.hidden += one.hidden;
+                kept.transfer += one.transfer;
+                kept.excess += one.excess;
+            }
+            is_same
+        });
+        all
+    }
+
+    /// What a kernel of an operation does.
+    fn of(kernel: &Kernel, part: &DevicePart, transfers: &Transfers<'_>) -> Self {
+        let (transfer, row) = transfers.divide(kernel, part);
+        let rest = kernel.run.leave - kernel.run.enter - part.waiting - transfer;
+        Self {
+            comm: part.comm,
+            kernels: 1,
+            waiting: part.waiting,
+            hidden: part.waiting - part.exposed,
+            transfer,
+            excess: if row == DeviceRow::Excess { rest.max(0) } else { 0 },
+        }
+    }
+}
+
 /// What a host does while a device is idle.
 #[derive(Clone, Copy, Debug)]
 struct Reason {
@@ -55,7 +105,8 @@ struct Reason {
     callpath: CallPathId,
 }
 
-/// Makes the account of all devices whose hosts this process owns: sorted by device, row and call path. Collective.
+/// Makes the account of all devices whose hosts this process owns: sorted by device, row and call path; and that of
+/// communicators of devices. Collective.
 pub(super) fn find(
     trace: &Trace,
     waits: &PerShard<WaitState>,
@@ -63,9 +114,9 @@ pub(super) fn find(
     callpaths: &CallPaths,
     busy: &BusyWaits,
     focus: &Range<i64>,
-) -> Result<Vec<DeviceCell>> {
+) -> Result<(Vec<DeviceCell>, Vec<GroupTime>)> {
     if !trace.definitions.has_streams {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let any_busy = busy.any(&trace.exchange)?;
     let parts: FxHashMap<_, &DevicePart> =
@@ -73,7 +124,10 @@ pub(super) fn find(
     let kernels = devices.iter().flat_map(|devices| &devices.kernels);
     let of_parts =
         kernels.filter_map(|kernel| Some((kernel, *parts.get(&(kernel.run.location, kernel.run.instance))?)));
-    let transfers = Transfers::find(trace, &of_parts.collect::<Vec<_>>())?;
+    let of_parts: Vec<(&Kernel, &DevicePart)> = of_parts.collect();
+    let transfers = Transfers::find(trace, &of_parts)?;
+    let in_groups = of_parts.iter().filter(|(kernel, part)| part.comm.is_some() && focus.contains(&kernel.run.enter));
+    let groups = GroupTime::merged(in_groups.map(|(kernel, part)| GroupTime::of(kernel, part, &transfers)).collect());
     let reasons = Reasons::new(trace, callpaths);
     let mut of_devices: FxHashMap<u32, Vec<&Kernel>> = FxHashMap::default();
     for kernel in devices.iter().flat_map(|devices| &devices.kernels) {
@@ -97,7 +151,7 @@ pub(super) fn find(
         };
         device.account(focus)
     };
-    Ok(of_devices.par_iter().map(of_device).flatten().collect())
+    Ok((of_devices.par_iter().map(of_device).flatten().collect(), groups))
 }
 
 /// The parts of disjoint ordered spans that lie in none of other such spans.

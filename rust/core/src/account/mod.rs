@@ -67,7 +67,7 @@ use sweep::{CallPaths, CutRest, Found, Place, Rest, Sweep, Undecided};
 pub(crate) use cores::find as of_nodes;
 pub use cores::{FewCores, Together};
 pub use device_rows::DeviceRow;
-pub use devices::DeviceCell;
+pub use devices::{DeviceCell, GroupTime};
 pub use floors::{Basis, Floor, Kind};
 pub use reasons::{Combinable, Convoy, Crowded, HeldUp, NeedlessBarriers, Reasons, Repeated, SlowPlace, Unprogressed};
 pub use rows::{Group, Row};
@@ -111,6 +111,8 @@ pub struct Account {
     pub network: Vec<Network>,
     /// The account of devices, sorted by device, row and call path.
     pub devices: Vec<DeviceCell>,
+    /// What communicators of devices do, by communicator.
+    pub groups: Vec<GroupTime>,
     /// Calls in the focus with an excess of a millisecond or more: their number, and the excess, ticks.
     pub pauses: (u64, i64),
     /// Nodes whose locations share cores.
@@ -255,8 +257,8 @@ pub(crate) fn find(
         })
         .collect();
     let network = floors.all.iter().map(|&floor| Network { floor, needed: 0, excess: 0 });
-    let of_devices = devices::find(trace, waits, devices, &callpaths, &busy, focus)?;
-    let mut account = Account { network: network.collect(), devices: of_devices, ..Account::default() };
+    let (devices, groups) = devices::find(trace, waits, devices, &callpaths, &busy, focus)?;
+    let mut account = Account { network: network.collect(), devices, groups, ..Account::default() };
     for (mut cells, of_kinds, (pauses, lost)) in of_shards {
         account.cells.append(&mut cells);
         account.pauses = (account.pauses.0 + pauses, account.pauses.1 + lost);
@@ -368,6 +370,7 @@ impl Account {
         self.cells = exchange.gatherv(self.cells)?;
         let sums: Vec<(i64, i64)> = self.network.iter().map(|of_kind| (of_kind.needed, of_kind.excess)).collect();
         self.devices = exchange.gatherv(self.devices)?;
+        self.groups = GroupTime::merged(exchange.gatherv(self.groups)?);
         let of_processes = exchange.gather((sums, self.locations, self.time, self.pauses))?;
         for (rank, (sums, locations, time, pauses)) in of_processes.into_iter().enumerate() {
             if rank > 0 {

@@ -157,7 +157,9 @@ pub fn find(
             counts_path(shard.callpath(wait.instance))
                 && overlaps(shard.enter(wait.instance), shard.leave(wait.instance))
         });
-        for wait in inside.filter(|wait| counts[wait.kind.number()] && wait.cause_location.is_some()) {
+        // A host that waits for its own device waits for no rank.
+        let between = inside.filter(|wait| counts[wait.kind.number()] && wait.kind != Metric::GpuHostWait);
+        for wait in between.filter(|wait| wait.cause_location.is_some()) {
             let ranks = (rank_of(trace, wait.location), rank_of(trace, wait.cause_location));
             if let (Some(waiter), Some(cause)) = ranks {
                 sums.pair((waiter, cause), |pair| pair.waiting += i128::from(wait.waiting));
