@@ -264,7 +264,8 @@ class Changes:
         if self._tree.kinds[self._tree.region_rows[int(self._tree.preorder[most])]].name == _SYNCHRONOUS:
             protocol = Protocol(_SYNCHRONOUS, "eager")
             option = f"--protocol '{_SYNCHRONOUS}=eager'"
-            return Change(protocol, f"{_SYNCHRONOUS} as eager sends", "eager", "Sent eagerly", option)
+            what, locations = f"{_SYNCHRONOUS} as eager sends", len(self._result.places)
+            return Change(protocol, what, "eager", "Sent eagerly", option, locations=locations)
         size = self.largest_message()
         return self.eager(size) if size else None
 
