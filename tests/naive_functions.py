@@ -7,7 +7,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings import rules
-from whywait.analysis.inside_calls import kind
+from whywait.analysis.functions.inside_calls import kind
 
 from tests.naive_findings import AnyOf, check
 

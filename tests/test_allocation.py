@@ -8,7 +8,7 @@ import whywait
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait import load
-from whywait.analysis.efficiency import efficiencies
+from whywait.analysis.efficiency.efficiency import efficiencies
 from whywait.cli import main
 from whywait.model.idle_threads import NAMES, allocation
 

@@ -8,8 +8,8 @@ import whywait
 from hypothesis import given
 from hypothesis import strategies as st
 from whywait import cli
-from whywait.analysis.compare import differences, totals
-from whywait.analysis.threshold import Threshold
+from whywait.analysis.runs.compare import differences, totals
+from whywait.analysis.runs.threshold import Threshold
 
 from tests import fake_native
 

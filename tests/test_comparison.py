@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import whywait
 from otf2.enums import MetricMode
-from whywait.analysis.account_changes import account_changes, finding_changes
-from whywait.analysis.compare import differences
 from whywait.analysis.focus import focused
+from whywait.analysis.runs.account_changes import account_changes, finding_changes
+from whywait.analysis.runs.compare import differences
 from whywait.cli import main
 from whywait.model.united_tree import UnitedTree
 from whywait.report.html.compare import changes

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 import whywait
 from otf2.enums import MetricMode
-from whywait.analysis.compare import differences, totals
+from whywait.analysis.runs.compare import differences, totals
 from whywait.cli import main
 from whywait.report.cube import write_cube
 from whywait.report.html.places import Resolution

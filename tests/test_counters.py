@@ -563,7 +563,7 @@ def test_instructions_cycles_and_frequency_split_the_scaling_of_computation(tmp_
                   (end, 0, (600 * factor,)), (end, 1, (300 * factor,)), (end, "leave", "main")]  # fmt: skip
         return analyze(archive(tmp_path / name, counters, [stream]))
 
-    from whywait.analysis.efficiency import scaling
+    from whywait.analysis.efficiency.efficiency import scaling
 
     first, second = scaling([run("a", 1), run("b", 2)])
     assert first["ipc"].value == second["ipc"].value == 2
@@ -746,7 +746,7 @@ def test_command_line(tmp_path, capsys):
 
 
 def test_counters_of_open_mpi_are_recorded_derived_or_not_available(tmp_path, capsys):
-    from whywait.analysis.spc import available, definitions
+    from whywait.analysis.counters.spc import available, definitions
     from whywait.cli import main
 
     assert len({one.name for one in definitions()}) == len(definitions()) == 161
@@ -778,7 +778,7 @@ def test_counters_of_open_mpi_are_recorded_derived_or_not_available(tmp_path, ca
 )
 def test_counters_of_open_mpi_have_several_names(name, tmp_path):
     """Those of table 3.1, of table 3.3, and of MPI_T, which a plugin reads."""
-    from whywait.analysis.spc import available
+    from whywait.analysis.counters.spc import available
 
     anchor = archive(tmp_path, [counter(name)], [[(0, 0, (0,)), (0, "enter", "f"), (10, 0, (5,)), (10, "leave", "f")]])
     found = {row["name"]: row for row in available(analyze(anchor))}
@@ -787,7 +787,7 @@ def test_counters_of_open_mpi_have_several_names(name, tmp_path):
 
 def test_recorded_and_derived_counters_of_open_mpi_stand_side_by_side(tmp_path, capsys):
     """An early message of 8 bytes, and one of 100,000 bytes whose sender waits for its receiver."""
-    from whywait.analysis.spc import available
+    from whywait.analysis.counters.spc import available
     from whywait.cli import main
 
     anchor = trace_from_text(

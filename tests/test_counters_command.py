@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import whywait
-from whywait.analysis.expected_traffic import recursive_doubling
+from whywait.analysis.counters.expected_traffic import recursive_doubling
 from whywait.cli import main
 from whywait.model.selection import edges_of_bins
 

@@ -117,7 +117,7 @@ def test_bins_of_collective_operations_are_small_and_large(trace, tmp_path):
 
 def test_counters_that_are_0_everywhere_are_left_out(trace, tmp_path, capsys):
     """Open MPI also writes 0 for counters that are off. Of a counter that counts all bins are known."""
-    from whywait.analysis.spc import available
+    from whywait.analysis.counters.spc import available
 
     files = Files(tmp_path / "spc", ["OMPI_SPC_SEND", "OMPI_SPC_RECV", "OMPI_SPC_P2P_MESSAGE_SIZE"])
     for rank in range(2):
@@ -190,7 +190,7 @@ def test_an_offset_puts_snapshots_into_the_run(files, trace, tmp_path, capsys, o
 
 
 def test_recorded_counters_of_open_mpi_are_found(files, trace, tmp_path):
-    from whywait.analysis.spc import available
+    from whywait.analysis.counters.spc import available
 
     result = imported(files, trace, tmp_path / "new")
     rows = {row["name"]: row for row in available(result)}
@@ -200,7 +200,7 @@ def test_recorded_counters_of_open_mpi_are_found(files, trace, tmp_path):
 
 
 def test_counters_that_the_appendix_lacks_have_their_kinds(trace, tmp_path):
-    from whywait.analysis.spc import available
+    from whywait.analysis.counters.spc import available
 
     files = Files(tmp_path / "spc", ["OMPI_SPC_OOS_MATCH_TIME", "OMPI_SPC_OOS_QUEUE_HOPS"])
     for rank in range(2):
@@ -381,6 +381,6 @@ def test_what_needs_a_trace_is_refused(files, trace, capsys):
 
 
 def test_every_counter_has_a_meaning():
-    from whywait.analysis import spc
+    from whywait.analysis.counters import spc
 
     assert all(one.meaning for one in (*spc.definitions(), *spc.FURTHER))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import whywait
-from whywait.analysis.device_use import device_account
+from whywait.analysis.devices.use import device_account
 from whywait.analysis.findings import rules
 from whywait.analysis.findings.finding import Run
 from whywait.cli import main

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import whywait
 from whywait import UsageError, _native, cli
-from whywait.analysis.correlation import LOADS, by_rank, pearson
+from whywait.analysis.counters.correlation import LOADS, by_rank, pearson
 from whywait.bench import published
 
 RANKS, WORK, IMBALANCE = 64, 800_000, 0.9

@@ -11,7 +11,7 @@ import whywait
 from hypothesis import example, given
 from hypothesis import strategies as st
 from whywait import cli
-from whywait.analysis.efficiency import efficiencies, scaling, waits_of
+from whywait.analysis.efficiency.efficiency import efficiencies, scaling, waits_of
 from whywait.analysis.focus import find_focus
 from whywait.hypotheses import IdealNetwork
 from whywait.model.metrics import metric_tree

@@ -11,9 +11,9 @@ from whywait import cli
 from whywait.analysis import findings as findings_module
 from whywait.analysis.findings import rules
 from whywait.analysis.focus import focused
-from whywait.analysis.prices import priced_findings
+from whywait.analysis.proposals.prices import priced_findings
+from whywait.analysis.proposals.trials import Trials
 from whywait.analysis.ranking import Choice, Kinds, choose
-from whywait.analysis.trials import Trials
 from whywait.model.metrics import metric_tree
 
 from tests.results import SHARED, UNRECORDED

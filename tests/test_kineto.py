@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 import whywait
-from whywait.analysis.device_groups import device_groups
+from whywait.analysis.devices.groups import device_groups
 from whywait.analysis.findings import findings
 from whywait.cli import main
 from whywait.hypotheses import Scale

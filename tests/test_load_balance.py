@@ -4,8 +4,8 @@ import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
-from whywait.analysis.correlation import pearson
-from whywait.analysis.load_balance import (
+from whywait.analysis.counters.correlation import pearson
+from whywait.analysis.efficiency.load_balance import (
     Kernel,
     adjusted_load,
     geometry_efficiency,

@@ -2,7 +2,7 @@
 
 import pytest
 import whywait
-from whywait.analysis.queues import LEVELS
+from whywait.analysis.counters.queues import LEVELS
 
 from tests.test_perfetto import DATA, written
 from tests.tracedsl import trace_from_text

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import whywait
-from whywait.analysis.compare import differences, totals
-from whywait.analysis.threshold import Threshold
+from whywait.analysis.runs.compare import differences, totals
+from whywait.analysis.runs.threshold import Threshold
 from whywait.cli import main
 from whywait.store.profile import is_profile
 

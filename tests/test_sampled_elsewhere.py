@@ -7,8 +7,8 @@ import pytest
 import whywait
 from whywait import cli
 from whywait.analysis.findings import findings
-from whywait.analysis.inside_calls import inside, kind
-from whywait.analysis.sampled_threads import sampled_threads
+from whywait.analysis.functions.inside_calls import inside, kind
+from whywait.analysis.functions.sampled_threads import sampled_threads
 
 from .tracedsl import trace_from_text
 

@@ -13,8 +13,8 @@ import pytest
 import whywait
 from hypothesis import given
 from hypothesis import strategies as st
-from whywait.analysis.scaling_models import NEEDED, TERMS, fit
-from whywait.analysis.threshold import Threshold
+from whywait.analysis.runs.scaling_models import NEEDED, TERMS, fit
+from whywait.analysis.runs.threshold import Threshold
 from whywait.cli import main
 from whywait.report.html.series import parts
 

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 import whywait
 from whywait.analysis.findings.finding import Finding, Price
-from whywait.analysis.prices import NO_EVENTS, TOO_EXPENSIVE, UNKNOWN
+from whywait.analysis.proposals.prices import NO_EVENTS, TOO_EXPENSIVE, UNKNOWN
 from whywait.cli import main
 from whywait.report.findings import _saves
 

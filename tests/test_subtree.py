@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import whywait
 from whywait.analysis.causes import costliest, critical, total_costs
-from whywait.analysis.compare import differences, totals
+from whywait.analysis.runs.compare import differences, totals
 from whywait.cli import main
 from whywait.hypotheses import Scale
 

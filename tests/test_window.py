@@ -15,7 +15,7 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait.analysis.causes import IDLE, UNATTRIBUTED, critical, delay_costs, total_costs
-from whywait.analysis.efficiency import scaling
+from whywait.analysis.efficiency.efficiency import scaling
 from whywait.cli import main
 
 from tests.programs import programs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from whywait._native import ArchiveError, Error, TraceError, UsageError
     from whywait._record import finish_recording, record
     from whywait.analysis.ranking import Choice
-    from whywait.analysis.threshold import Threshold
+    from whywait.analysis.runs.threshold import Threshold
     from whywait.api.advise import Advice, AdviceList, advise
     from whywait.api.analyze import analyze
     from whywait.api.compare import Comparison, compare
@@ -38,7 +38,7 @@ _MODULES = {
     "whywait._record": "finish_recording record",
     "whywait._native": "ArchiveError Error TraceError UsageError __version__",
     "whywait.analysis.ranking": "Choice",
-    "whywait.analysis.threshold": "Threshold",
+    "whywait.analysis.runs.threshold": "Threshold",
     "whywait.api.advise": "Advice AdviceList advise",
     "whywait.api.analyze": "analyze",
     "whywait.api.compare": "Comparison compare",

@@ -8,7 +8,7 @@ from math import sqrt
 
 import pytest
 import whywait
-from whywait.analysis.functions import divided
+from whywait.analysis.functions.functions import divided
 
 from tests.results import SHARED
 

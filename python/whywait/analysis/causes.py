@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from whywait.analysis import functions
+from whywait.analysis.functions import functions
 from whywait.model.profile import sum_at
 from whywait.model.selection import in_subtrees
 
@@ -163,7 +163,7 @@ def costliest(
         ``callpath``, ``callpath_id``, ``costs`` (s), their parts ``short_term`` and ``long_term``, ``share`` (of the
         whole), ``ranks`` (number of delaying ranks), ``worst_rank``, ``worst_rank_share`` (of the costs),
         ``classes``: ``class``, ``display_name`` and ``costs`` (s) of each class of waiting, largest first, and
-        ``functions``: what samples say, see `whywait.analysis.functions.costs`.
+        ``functions``: what samples say, see `whywait.analysis.functions.functions.costs`.
     """
 
     def is_paid(kind: str) -> bool:
@@ -290,7 +290,7 @@ def critical(result: ResultData, count: int, *, callpath: str | int | None = Non
         ``length`` (s), ``imbalance`` (s: the part that a balanced run would not have), ``hops`` (how often the complete
         path changes its location) and ``callpaths``: those with the largest shares, each with ``callpath``,
         ``callpath_id``, ``time`` (s), ``share`` (of the length), ``imbalance`` (s), ``ranks``, ``worst_rank``,
-        ``worst_rank_share`` and ``functions``: what samples say, see `whywait.analysis.functions.times`.
+        ``worst_rank_share`` and ``functions``: what samples say, see `whywait.analysis.functions.functions.times`.
     """
     result.need_causes()
     profile, tree = result.profile, result.tree

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import whywait._native as _native
-from whywait.analysis.counters import Counters
+from whywait.analysis.counters.counters import Counters
 from whywait.analysis.ranking import Choice, chosen_rows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.analysis.stragglers import stragglers
+from whywait.analysis.devices.stragglers import stragglers
 from whywait.model import tables
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import patterns, schema_of
@@ -53,7 +53,7 @@ class NativeDataset:
         self._run = run
         self._iterations: dict[tuple[int | str, int], tuple[pa.Table, int]] = {}
         self._window: tuple[tuple[float, float], pa.Table] | None = None
-        #: What changes would save, once that was simulated (`whywait.analysis.prices`).
+        #: What changes would save, once that was simulated (`whywait.analysis.proposals.prices`).
         self.prices = tables.PRICES.empty_table()
 
     @cached_property

@@ -10,10 +10,10 @@ import pyarrow as pa
 import whywait._native as _native
 from whywait.analysis.causes import costliest, critical, on_ranks, passed_on
 from whywait.analysis.clocks import sentences
+from whywait.analysis.counters.unexpected import unexpected
 from whywait.analysis.focus import ALL, FocusedData, focused
 from whywait.analysis.layers import layers
 from whywait.analysis.progress import progress_thread
-from whywait.analysis.unexpected import unexpected
 from whywait.analysis.waiting import account
 from whywait.model.tables import numbered_waits
 
@@ -46,9 +46,9 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
         time, and beside it ``completion``), ``worst`` (the places with most of it), ``delay_costs`` (the call paths
         that cause most of it or of idle threads, see `whywait.analysis.causes.costliest`), ``critical_path`` (see
         `whywait.analysis.causes.critical`; both are None if causes were not looked for), ``layers`` (see
-        `whywait.analysis.layers`), ``stragglers`` (see `whywait.analysis.stragglers`; None without devices that
+        `whywait.analysis.layers`), ``stragglers`` (see `whywait.analysis.devices.stragglers`; None without devices that
         communicate), ``unknown_libraries`` (see `whywait.model.unknown_libraries`), ``warnings``, ``oddities`` (of the
-        definitions), and ``unexpected`` (see `whywait.analysis.unexpected.unexpected`; only if the queues were
+        definitions), and ``unexpected`` (see `whywait.analysis.counters.unexpected.unexpected`; only if the queues were
         replayed). All values are such that JSON can say them.
     """
     profile = result.profile

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
-from whywait.analysis.candidates import candidates
 from whywait.analysis.changes import KINDS, Change
 from whywait.analysis.focus import find_focus, focused
 from whywait.analysis.progress import progress_thread
-from whywait.analysis.time_limit import Clock
-from whywait.analysis.trials import BATCH, Trials
+from whywait.analysis.proposals.candidates import candidates
+from whywait.analysis.proposals.time_limit import Clock
+from whywait.analysis.proposals.trials import BATCH, Trials
 from whywait.analysis.waiting import account
 from whywait.api.analyze import analyze
 from whywait.api.result import Result
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from os import PathLike
 
-    from whywait.analysis.trials import Trial
+    from whywait.analysis.proposals.trials import Trial
     from whywait.api.run import Run
 
 Goal = Literal["time", "cpu"]
@@ -202,8 +202,9 @@ def advise(
 ) -> AdviceList:
     """Find the changes that would save most time.
 
-    Candidates come from delay costs, the critical path, wait states and findings (`whywait.analysis.candidates`); each
-    is simulated. The savings of separate changes do not add up; those of the steps of the plan do.
+    Candidates come from delay costs, the critical path, wait states and findings
+    (`whywait.analysis.proposals.candidates`); each is simulated. The savings of separate changes do not add up; those
+    of the steps of the plan do.
 
     Parameters
     ----------

@@ -226,6 +226,6 @@ def _modes(modes: Mapping[str, str]) -> dict[str, str]:
     """Return the modes of counters as OTF2 names them."""
     if not modes:
         return {}
-    from whywait.analysis.counters import mode_of
+    from whywait.analysis.counters.counters import mode_of
 
     return {name: mode_of(mode) for name, mode in modes.items()}

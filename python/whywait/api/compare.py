@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
-from whywait.analysis import compare as analysis
 from whywait.analysis.focus import focused
+from whywait.analysis.runs import compare as analysis
 from whywait.api.load import as_result
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from whywait.analysis.threshold import Threshold
+    from whywait.analysis.runs.threshold import Threshold
     from whywait.api.result import Result
 
 
@@ -69,7 +69,7 @@ class Comparison:
         Returns
         -------
         pyarrow.Table
-            The largest differences first: see `whywait.analysis.compare.differences`.
+            The largest differences first: see `whywait.analysis.runs.compare.differences`.
 
         Raises
         ------
@@ -97,7 +97,7 @@ class Comparison:
         Returns
         -------
         list of dict
-            ``metric``, ``first``, ``second``, ``difference``, ...: see `whywait.analysis.compare.totals`.
+            ``metric``, ``first``, ``second``, ``difference``, ...: see `whywait.analysis.runs.compare.totals`.
         """
         return analysis.totals(*self.parts, callpath=callpath)
 
@@ -129,9 +129,9 @@ class Comparison:
         Returns
         -------
         list of dict or None
-            See `whywait.analysis.account_changes.account_changes`.
+            See `whywait.analysis.runs.account_changes.account_changes`.
         """
-        from whywait.analysis.account_changes import account_changes
+        from whywait.analysis.runs.account_changes import account_changes
 
         return account_changes(self.first, self.second, self.focus)
 
@@ -141,10 +141,10 @@ class Comparison:
         Returns
         -------
         list of dict or None
-            See `whywait.analysis.account_changes.finding_changes`. None also if another focus than the default one is
-            compared, of which there are no findings.
+            See `whywait.analysis.runs.account_changes.finding_changes`. None also if another focus than the default one
+            is compared, of which there are no findings.
         """
-        from whywait.analysis.account_changes import finding_changes
+        from whywait.analysis.runs.account_changes import finding_changes
 
         return finding_changes(self.first, self.second) if self.focus is None else None
 
@@ -159,10 +159,10 @@ class Comparison:
         Returns
         -------
         dict or None
-            See `whywait.analysis.function_changes.function_changes`. None also if another focus than the default one is
-            compared, of which functions have no times.
+            See `whywait.analysis.runs.function_changes.function_changes`. None also if another focus than the default
+            one is compared, of which functions have no times.
         """
-        from whywait.analysis.function_changes import function_changes
+        from whywait.analysis.runs.function_changes import function_changes
 
         if self.focus is not None:
             return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.analysis.counters import with_counters
+from whywait.analysis.counters.counters import with_counters
 from whywait.model import tables
 from whywait.model.result import ResultData
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait.analysis.account import By
-    from whywait.analysis.correlation import Correlation
-    from whywait.analysis.counters import Counters
-    from whywait.analysis.devices import Devices
-    from whywait.analysis.efficiency import Efficiencies, Method, Window
+    from whywait.analysis.counters.correlation import Correlation
+    from whywait.analysis.counters.counters import Counters
+    from whywait.analysis.counters.queues import Queues
+    from whywait.analysis.devices.kernels import Devices
+    from whywait.analysis.efficiency.efficiency import Efficiencies, Method, Window
     from whywait.analysis.findings import Findings
-    from whywait.analysis.queues import Queues
     from whywait.analysis.ranking import Choice
     from whywait.analysis.stored_factors import Factors
     from whywait.api.run import Run
@@ -227,7 +227,7 @@ class Result(ResultData):
         whywait.UsageError
             If the result has no account (a profile, or a result of version 0.2.0), or there is no such call path.
         """
-        from whywait.analysis.prices import priced_findings
+        from whywait.analysis.proposals.prices import priced_findings
 
         if not isinstance(limit, int):
             raise _native.UsageError(
@@ -476,7 +476,7 @@ class Result(ResultData):
 
         Returns
         -------
-        whywait.analysis.efficiency.Efficiencies
+        whywait.analysis.efficiency.efficiency.Efficiencies
             Each efficiency with its formula and inputs.
 
         Raises
@@ -484,7 +484,7 @@ class Result(ResultData):
         whywait.UsageError
             If there is no such call path, or the window is empty.
         """
-        from whywait.analysis.efficiency import efficiencies
+        from whywait.analysis.efficiency.efficiency import efficiencies
 
         return efficiencies(self, callpath, method=method, window=window)
 
@@ -642,7 +642,7 @@ class Result(ResultData):
         >>> list(result.counters)  # this trace has none
         []
         """
-        from whywait.analysis.counters import Counters
+        from whywait.analysis.counters.counters import Counters
 
         return Counters(self)
 
@@ -675,7 +675,7 @@ class Result(ResultData):
 
         Returns
         -------
-        whywait.analysis.correlation.Correlation
+        whywait.analysis.counters.correlation.Correlation
             ``n`` (the number of ranks, iterations or bins) and ``r`` (None if ``n`` is less than 3 or one quantity does
             not vary). There is no test of significance.
 
@@ -684,7 +684,7 @@ class Result(ResultData):
         whywait.UsageError
             If there is no such metric, counter or loop, or if events are needed and the result has none.
         """
-        from whywait.analysis.correlation import correlate
+        from whywait.analysis.counters.correlation import correlate
 
         return correlate(self, x, y, over, bins, loop)
 
@@ -714,11 +714,11 @@ class Result(ResultData):
 
         Returns
         -------
-        whywait.analysis.queues.Queues
+        whywait.analysis.counters.queues.Queues
             ``sums``, ``maxima``, ``series`` and ``window(begin, end)``: Arrow tables. If the analysis did not replay
             the queues this way, this reads the trace once more.
         """
-        from whywait.analysis.queues import Queues
+        from whywait.analysis.counters.queues import Queues
 
         return Queues(self, arrival, match, bins=bins)
 
@@ -737,7 +737,7 @@ class Result(ResultData):
         whywait.UsageError
             If the queues were not replayed.
         """
-        from whywait.analysis.queues import levels
+        from whywait.analysis.counters.queues import levels
 
         return levels(self)
 
@@ -755,7 +755,7 @@ class Result(ResultData):
         whywait.UsageError
             As for `queue_levels`, if the analysis ran without ``queue_bins``, or for a result on disk.
         """
-        from whywait.analysis.queues import series
+        from whywait.analysis.counters.queues import series
 
         return series(self)
 
@@ -770,7 +770,7 @@ class Result(ResultData):
         whywait.UsageError
             If the result has no events.
         """
-        from whywait.analysis.devices import Devices
+        from whywait.analysis.devices.kernels import Devices
 
         return Devices(self)
 
@@ -1318,7 +1318,7 @@ class Result(ResultData):
         whywait.UsageError
             If there is no such rank, the window is empty, or the result was loaded from disk and has no events.
         """
-        from whywait.analysis.queues import LEVELS, Queues
+        from whywait.analysis.counters.queues import LEVELS, Queues
         from whywait.store.staging import Staging
 
         analysis = self._analysis("events for a timeline")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
-from whywait.analysis.series import Over, SeriesData
+from whywait.analysis.runs.series import Over, SeriesData
 from whywait.api.load import as_result, can_load
 from whywait.api.result import Result
 from whywait.model.names import GENERIC
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from os import PathLike
 
-    from whywait.analysis.efficiency import Scaling
-    from whywait.analysis.threshold import Threshold
+    from whywait.analysis.efficiency.efficiency import Scaling
+    from whywait.analysis.runs.threshold import Threshold
 
 
 class Series(SeriesData):

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.analysis.deviation import deviations
-from whywait.analysis.error_estimate import error_estimate
 from whywait.analysis.focus import focused
 from whywait.analysis.native import NativeDataset
+from whywait.analysis.runs.deviation import deviations
+from whywait.analysis.runs.error_estimate import error_estimate
 from whywait.api.analyze import analyze
 from whywait.api.compare import Comparison, compare
 from whywait.api.result import Result
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
-    from whywait.analysis.deviation import Deviation
-    from whywait.analysis.error_estimate import ErrorEstimate
+    from whywait.analysis.runs.deviation import Deviation
+    from whywait.analysis.runs.error_estimate import ErrorEstimate
     from whywait.hypotheses.apply import LeftOut
     from whywait.hypotheses.kinds import Hypothesis
 
@@ -244,7 +244,7 @@ class Simulation:
         """The deviation of the simulated run from the run without changes, by part of the processor time.
 
         ``time``, ``computation``, ``communication`` and ``waiting`` between start-up and shutdown, see
-        `whywait.analysis.deviation.deviations`.
+        `whywait.analysis.runs.deviation.deviations`.
         """
         return deviations(focused(self.reference).profile, focused(self.result).profile)
 
@@ -252,7 +252,7 @@ class Simulation:
     def error_estimate(self) -> ErrorEstimate:
         """How far the simulated run may be from a recording of the changed program.
 
-        See `whywait.analysis.error_estimate`. The noise is unknown if one of the runs was analyzed without causes.
+        See `whywait.analysis.runs.error_estimate`. The noise is unknown if one of the runs was analyzed without causes.
         """
         deviation = Compiler(self.measured, None).sampling_deviation(self.hypotheses)
         return error_estimate(self.measured, self.result, self.assumptions, deviation)

@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.correlation import by_rank, pearson
-from whywait.analysis.load_balance import imbalance
+from whywait.analysis.counters.correlation import by_rank, pearson
+from whywait.analysis.efficiency.load_balance import imbalance
 from whywait.api.analyze import analyze
 from whywait.api.run import open as open_run
 from whywait.bench import predictions, speed

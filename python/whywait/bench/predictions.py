@@ -8,8 +8,8 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
-from whywait.analysis.deviation import deviations
 from whywait.analysis.focus import focused
+from whywait.analysis.runs.deviation import deviations
 from whywait.api.analyze import analyze
 from whywait.api.whatif import whatif
 from whywait.hypotheses import parse

@@ -42,7 +42,7 @@ def add(verbs: Any) -> None:
 
 def _inside(result: Result, line: dict[str, Any]) -> dict[str, Any] | None:
     """Return what threads did in the calls of a line, by samples, if it is about what calls take beyond others."""
-    from whywait.analysis.inside_calls import inside
+    from whywait.analysis.functions.inside_calls import inside
 
     is_excess = line["row"].endswith(".excess") and line["callpath_id"] is not None
     return inside(result, [line["callpath_id"]]) if is_excess else None

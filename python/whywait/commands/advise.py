@@ -82,8 +82,8 @@ def run(options: argparse.Namespace) -> Answer:
     """Find candidate changes, simulate each, and return their savings."""
     import whywait
     from whywait.analysis.focus import ALL, focused
-    from whywait.analysis.prices import priced_findings
-    from whywait.analysis.time_limit import Clock
+    from whywait.analysis.proposals.prices import priced_findings
+    from whywait.analysis.proposals.time_limit import Clock
     from whywait.commands.findings import findings_data
     from whywait.hypotheses.compiler import Compiler
     from whywait.hypotheses.lengths import Graph

@@ -231,7 +231,7 @@ def _findings(
     result: Result, options: argparse.Namespace, seconds: float, progress: Callable[[str, float], object]
 ) -> Findings:
     """Return the findings of a result whose analysis took some time, with prices if these are wanted."""
-    from whywait.analysis.prices import SMALL, priced_findings
+    from whywait.analysis.proposals.prices import SMALL, priced_findings
 
     is_small = result.facts.get("events", 0) <= SMALL
     return priced_findings(

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whywait import Result
-    from whywait.analysis.counters import Counter
+    from whywait.analysis.counters.counters import Counter
     from whywait.report.terminal import Line
 
 _NAME, _NUMBER, _LABEL = 32, 14, 58
-#: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.expected_traffic`.
+#: Algorithms of collective operations whose traffic is known: those of `whywait.analysis.counters.expected_traffic`.
 ALGORITHMS = ("recursive-doubling", "ring", "rabenseifner", "binomial-bcast", "binomial-reduce")
 #: Options that select a part of the run, or the dimension to sum up by.
 _PARTS = ("iterations", "by", "window")
@@ -136,17 +136,17 @@ def run(options: argparse.Namespace) -> Answer:
         )
     found: dict[str, Any]
     if options.expected_traffic:
-        from whywait.analysis.expected_traffic import expected_traffic
+        from whywait.analysis.counters.expected_traffic import expected_traffic
 
         found = {"algorithm": options.expected_traffic, "rows": expected_traffic(result, options.expected_traffic)}
         lines = _traffic_lines(found["rows"])
     elif options.spc:
-        from whywait.analysis.spc import available
+        from whywait.analysis.counters.spc import available
 
         found = {"spc": available(result)}
         lines = _spc_lines(found["spc"])
     elif options.correlate is not None:
-        from whywait.analysis.correlation import Values, with_waits
+        from whywait.analysis.counters.correlation import Values, with_waits
 
         over = options.over
         values = Values(result, over, bins=options.bins or 50, loop=options.iterations)
@@ -327,7 +327,7 @@ def summary(result: Result, window: tuple[float, float] | None = None) -> dict[s
     Levels of queues that Open MPI recorded as well have ``recorded``, the maximum, and ``recorded_as``.
     """
     from whywait import _native
-    from whywait.analysis.unexpected import QUEUES_OF_LIBRARY, unexpected
+    from whywait.analysis.counters.unexpected import QUEUES_OF_LIBRARY, unexpected
     from whywait.model.result import part_of_run
 
     names = [name for name in _native.queue_metrics() if name in result.metrics]
@@ -453,7 +453,7 @@ def _lines(found: dict[str, Any]) -> Iterator[Line]:
 
 
 def _level_lines(levels: dict[str, dict[str, Any]], *, has_times: bool) -> Iterator[Line]:
-    from whywait.analysis.queues import LEVELS
+    from whywait.analysis.counters.queues import LEVELS
 
     if not levels:
         return

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from whywait.analysis.spc_files import Counted
+    from whywait.analysis.counters.spc_files import Counted
     from whywait.report.terminal import Line
 
 # Options that ask about events, and what they are without being given.
@@ -27,7 +27,7 @@ _SHOWN_RANKS = 4
 def answer(options: argparse.Namespace) -> Answer | None:
     """Return the counters of a directory with files of Open MPI; None if it is something else."""
     from whywait import UsageError
-    from whywait.analysis import spc_files
+    from whywait.analysis.counters import spc_files
 
     directory = Path(options.trace)
     if not spc_files.is_directory(directory):
@@ -52,7 +52,7 @@ def answer(options: argparse.Namespace) -> Answer | None:
 def _named(counters: list[Counted], name: str) -> Counted:
     """Return the counter of a name, with or without the prefix that all have."""
     from whywait import UsageError
-    from whywait.analysis import spc
+    from whywait.analysis.counters import spc
 
     for one in counters:
         if name == one.name or spc.bare(name) == spc.bare(one.name):

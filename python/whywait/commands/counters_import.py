@@ -52,7 +52,7 @@ def _import(options: argparse.Namespace) -> Answer | int:
     """Write a copy of a trace with the counters of Open MPI."""
     import whywait
     from whywait import _native, mpi
-    from whywait.analysis import spc_files
+    from whywait.analysis.counters import spc_files
 
     directory, trace = Path(options.directory), Path(options.trace)
     if not directory.is_dir():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from whywait import Comparison
     from whywait.analysis.focus import FocusedData
-    from whywait.analysis.threshold import Threshold
+    from whywait.analysis.runs.threshold import Threshold
     from whywait.commands.answers import Screen
     from whywait.model.result import ResultData
     from whywait.report.terminal import Line
@@ -163,7 +163,7 @@ def add_limits(parser: argparse.ArgumentParser, text: str) -> None:
 
 def _threshold(text: str) -> Threshold:
     """Parse a limit of `--fail-on`."""
-    from whywait.analysis.threshold import Threshold
+    from whywait.analysis.runs.threshold import Threshold
 
     try:
         return Threshold.parse(text)
@@ -189,7 +189,7 @@ def run(options: argparse.Namespace) -> Answer:
     """Compare two runs."""
     import whywait
     from whywait.analysis.clocks import clocks_differ
-    from whywait.analysis.compare import noticeable
+    from whywait.analysis.runs.compare import noticeable
     from whywait.report.focus import focus_data
 
     first, second = (load_focus(options, path) for path in (options.a, options.b))
@@ -254,7 +254,7 @@ def metric_lines(
     verbose: bool = True,
 ) -> Iterator[Line]:
     """Yield the metrics that differ noticeably, with their parents."""
-    from whywait.analysis.compare import wholes
+    from whywait.analysis.runs.compare import wholes
     from whywait.model.metrics import COUNTERS
 
     whole = wholes(rows)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from whywait import Result
-    from whywait.analysis.efficiency import Efficiencies, Efficiency, Method, Window
+    from whywait.analysis.efficiency.efficiency import Efficiencies, Efficiency, Method, Window
     from whywait.commands.answers import Screen
     from whywait.report.terminal import Line
 
@@ -81,9 +81,9 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the efficiencies."""
     from whywait import UsageError
-    from whywait.analysis.efficiency import METHODS, scaling
+    from whywait.analysis.efficiency.efficiency import METHODS, scaling
     from whywait.analysis.focus import ALL, focused
-    from whywait.analysis.scaling_mode import detect_scaling
+    from whywait.analysis.runs.scaling_mode import detect_scaling
 
     window, name = options.focus.window, options.focus.name
     if options.simulate and window:
@@ -124,8 +124,8 @@ def run(options: argparse.Namespace) -> Answer:
 
 def simulate_ideal(results: list[Result]) -> None:
     """Simulate the ideal network for results that have their events, where that takes little: they keep it."""
-    from whywait.analysis import prices
     from whywait.analysis.native import NativeDataset
+    from whywait.analysis.proposals import prices
 
     for result in results:
         if isinstance(result.tables, NativeDataset) and result.facts.get("events", 0) <= prices.SMALL:
@@ -135,7 +135,7 @@ def simulate_ideal(results: list[Result]) -> None:
 def _simulated(rows: list[Efficiencies], results: list[Result], callpath: str | int | None) -> list[Efficiencies]:
     """Compute the efficiencies of each run from its simulation on an ideal network, for the same part."""
     from whywait import whatif
-    from whywait.analysis.efficiency import efficiencies, on_ideal_network
+    from whywait.analysis.efficiency.efficiency import efficiencies, on_ideal_network
     from whywait.hypotheses import IdealNetwork
 
     judged = []
@@ -171,7 +171,7 @@ def _alone(one: Efficiencies, _: str) -> Efficiencies:
 
 def lines(methods: dict[Method, list[Efficiencies]], width: int) -> Iterator[Line]:
     """Yield a table with a column per run, as many side by side as fit, and the derivation of the numbers."""
-    from whywait.analysis.efficiency import METHODS
+    from whywait.analysis.efficiency.efficiency import METHODS
 
     ours = methods["all"]
     if all(
@@ -215,7 +215,7 @@ def _as_dict(row: Efficiencies) -> dict[str, Any]:
 
 def _hybrid(rows: list[Efficiencies], width: int) -> Iterator[Line]:
     """Yield the hybrid efficiencies of the runs that have them, by both models, and those of TALP."""
-    from whywait.analysis.hybrid import ADDITIVE, LOSSES, MULTIPLICATIVE, SIMULATED, TALP
+    from whywait.analysis.efficiency.hybrid import ADDITIVE, LOSSES, MULTIPLICATIVE, SIMULATED, TALP
 
     hybrid = [row for row in rows if row.hybrid]
     losses = "What threads do in parallel regions instead of computing, as shares of the whole."

@@ -74,7 +74,7 @@ def load_findings(options: argparse.Namespace, path: str, limit: int) -> tuple[R
         How many to show at most.
     """
     from whywait.analysis.focus import ALL
-    from whywait.analysis.prices import priced_findings
+    from whywait.analysis.proposals.prices import priced_findings
 
     if options.focus.name == ALL:
         options.focus = Part(window=lambda length: (0.0, length))
@@ -84,7 +84,7 @@ def load_findings(options: argparse.Namespace, path: str, limit: int) -> tuple[R
 
 def findings_data(found: Findings, result: ResultData) -> dict[str, Any]:
     """Return findings as plain data."""
-    from whywait.analysis.prices import table
+    from whywait.analysis.proposals.prices import table
 
     rows = found.table(result.tree).to_pylist()
     return {

@@ -64,7 +64,7 @@ def _merge(text: str) -> Literal["node"] | int:
 def run(options: argparse.Namespace) -> Answer:
     """Return the communication matrix."""
     from whywait.analysis.communication import coarsen, heaviest, totals
-    from whywait.analysis.device_groups import device_groups
+    from whywait.analysis.devices.groups import device_groups
 
     name = options.focus.name
 

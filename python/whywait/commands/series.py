@@ -172,7 +172,7 @@ def _models(
     study: Series, models: list[dict[str, Any]], options: argparse.Namespace, width: int
 ) -> Iterator[Line]:  # fmt: skip
     """Yield the scaling of the metric, in total and at the call paths that dominate in larger runs."""
-    from whywait.analysis.scaling_models import NEEDED
+    from whywait.analysis.runs.scaling_models import NEEDED
     from whywait.model.names import short_name
 
     sizes = len({point.processes for point in study.points})

@@ -54,7 +54,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the locks, the tasks, and the loops of the run."""
     from whywait.analysis.focus import find_focus
-    from whywait.analysis.sampled_threads import sampled_threads
+    from whywait.analysis.functions.sampled_threads import sampled_threads
     from whywait.model.selection import in_subtrees
 
     chosen = {name for name in _PARTS if getattr(options, name)} or set(_PARTS)

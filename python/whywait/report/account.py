@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from whywait.analysis.account import groups, rows
-from whywait.analysis.device_use import device_account
+from whywait.analysis.devices.use import device_account
 from whywait.analysis.focus import focused
-from whywait.analysis.inside_calls import inside
+from whywait.analysis.functions.inside_calls import inside
 from whywait.report.focus import focus_line
 from whywait.report.terminal import paragraph, path, percent, seconds
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from whywait.analysis.series import SeriesData
+    from whywait.analysis.runs.series import SeriesData
 
 _LABEL = "parallel efficiency"
 # POP regards 80% as acceptable. White text is readable on every one of these colors.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
 from whywait.analysis.account import pieces as account_pieces
-from whywait.analysis.counters import with_counters
+from whywait.analysis.counters.counters import with_counters
+from whywait.analysis.counters.queues import levels
 from whywait.analysis.focus import cost_names, focused
 from whywait.analysis.iterations import known_iterations
-from whywait.analysis.prices import SMALL, priced_findings
-from whywait.analysis.prices import table as price_table
-from whywait.analysis.queues import levels
+from whywait.analysis.proposals.prices import SMALL, priced_findings
+from whywait.analysis.proposals.prices import table as price_table
 from whywait.analysis.stored_factors import stored_factors
 from whywait.model import tables
 from whywait.model.clocks import CLOCK_TABLES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from whywait.analysis.account import account
 from whywait.analysis.findings.words import Words, joined
-from whywait.analysis.prices import NO_EVENTS, NO_FIT, NOTHING, REFUSED, TOO_EXPENSIVE, UNKNOWN
+from whywait.analysis.proposals.prices import NO_EVENTS, NO_FIT, NOTHING, REFUSED, TOO_EXPENSIVE, UNKNOWN
 from whywait.model.names import short_name
 from whywait.report.account import device_lines, group_lines
 from whywait.report.terminal import count, finding, paragraph, percent, seconds

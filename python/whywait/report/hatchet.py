@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import whywait._native as _native
-from whywait.analysis.compare import default_metrics
+from whywait.analysis.runs.compare import default_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.efficiency import efficiencies
+from whywait.analysis.efficiency.efficiency import efficiencies
 from whywait.analysis.iterations import assess, known_iterations
 from whywait.model.names import short_name
 from whywait.report.terminal import finding, percent, progress_sentence, seconds

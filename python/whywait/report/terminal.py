@@ -190,7 +190,7 @@ def progress_sentence(progress: dict[str, Any]) -> str:
 
 
 def unexpected_sentence(found: dict[str, Any]) -> str:
-    """Return in words what `whywait.analysis.unexpected.unexpected` found."""
+    """Return in words what `whywait.analysis.counters.unexpected.unexpected` found."""
     least, most = found["at_least"], found["derived"]
     if found["arrival"] == "estimate":
         replayed = f"at least {least:,.0f}, and {most:,.0f} by typical transfers"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from whywait.analysis.device_use import device_account
+from whywait.analysis.devices.use import device_account
 from whywait.analysis.findings import (
     bandwidth_bound,
     changing,

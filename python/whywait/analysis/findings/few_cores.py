@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.counters import Counters
+from whywait.analysis.counters.counters import Counters
 from whywait.analysis.findings.slow_calls import FIGURES as OF_CALLS
 from whywait.analysis.findings.slow_calls import Slow
 from whywait.analysis.findings.words import Figures, Words

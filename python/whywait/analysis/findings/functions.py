@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.words import Figures, Words, joined
-from whywait.analysis.function_tree import LIKELY
-from whywait.analysis.functions import divided, source, usage
+from whywait.analysis.functions.functions import divided, source, usage
+from whywait.analysis.functions.tree import LIKELY
 from whywait.model.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whywait.analysis.findings.finding import Finding, Run
-    from whywait.analysis.function_tree import Function
-    from whywait.analysis.functions import Division
+    from whywait.analysis.functions.functions import Division
+    from whywait.analysis.functions.tree import Function
 
 NAME = "functions"
 TITLE = "Functions between calls"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.words import Figures, joined
-from whywait.analysis.inside_calls import inside
+from whywait.analysis.functions.inside_calls import inside
 
 if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Finding, Run

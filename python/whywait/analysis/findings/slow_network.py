@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.changes import rank_list
-from whywait.analysis.device_groups import device_groups
+from whywait.analysis.devices.groups import device_groups
 from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.words import Figures
 

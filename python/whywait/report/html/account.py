@@ -10,7 +10,7 @@ import whywait._native as _native
 from whywait.analysis.account import account, groups, rows
 from whywait.analysis.findings.evidence import example, parts
 from whywait.analysis.findings.finding import Run
-from whywait.analysis.prices import NOTHING, SMALL, priced_findings
+from whywait.analysis.proposals.prices import NOTHING, SMALL, priced_findings
 from whywait.model.names import short_name
 from whywait.model.profile import sum_at
 from whywait.report.findings import next_command, unsaved

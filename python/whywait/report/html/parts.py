@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whywait.analysis.efficiency import as_estimates, efficiencies, is_simulated
+from whywait.analysis.efficiency.efficiency import as_estimates, efficiencies, is_simulated
 from whywait.model.metrics import Term
 from whywait.report.html import shades
 from whywait.report.html.formulas import Factors, Formulas, combine

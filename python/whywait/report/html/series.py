@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from whywait.analysis.series import Point, SeriesData
+    from whywait.analysis.runs.series import Point, SeriesData
     from whywait.model.metrics import MetricTree
     from whywait.report.html.formulas import Factors
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
-from whywait.analysis.device_use import device_efficiencies, idle_times
-from whywait.analysis.devices import Devices
+from whywait.analysis.devices.kernels import Devices
+from whywait.analysis.devices.use import device_efficiencies, idle_times
 from whywait.report.html import blocks
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.analysis.device_use import device_account
+from whywait.analysis.devices.use import device_account
 from whywait.analysis.focus import ALL, focused
 from whywait.report.html import blocks
 from whywait.report.html.account import account_parts, findings_story, focused_account

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.efficiency import efficiencies
-from whywait.analysis.hybrid import LOSSES
+from whywait.analysis.efficiency.efficiency import efficiencies
+from whywait.analysis.efficiency.hybrid import LOSSES
 from whywait.analysis.threads import summary
 from whywait.report.html import blocks
 

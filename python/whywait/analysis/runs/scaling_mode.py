@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import whywait._native as _native
-from whywait.analysis.counters import INSTRUCTIONS, Counters
+from whywait.analysis.counters.counters import INSTRUCTIONS, Counters
 from whywait.model.selection import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from whywait.analysis.efficiency import Scaling
+    from whywait.analysis.efficiency.efficiency import Scaling
     from whywait.analysis.focus import FocusedData
 
 # Runs with fewer times as many locations as the first say little about scaling.

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from whywait.analysis.focus import focused
-from whywait.analysis.function_tree import CERTAIN, LIKELY, deviation_of_share
+from whywait.analysis.functions.tree import CERTAIN, LIKELY, deviation_of_share
 
 if TYPE_CHECKING:
     from collections.abc import Collection

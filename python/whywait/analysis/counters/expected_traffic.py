@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.analysis.counters import Counters
-from whywait.analysis.spc import bare
+from whywait.analysis.counters.counters import Counters
+from whywait.analysis.counters.spc import bare
 
 if TYPE_CHECKING:
     import numpy.typing as npt

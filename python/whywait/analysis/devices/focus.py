@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from whywait.analysis.focus import Focus
     from whywait.model.result import ResultData
 
-#: What a kernel waited for before it began, or its device did: columns of `whywait.analysis.devices.Devices.kernels`.
+#: What a kernel waited for before it began, or its device did: columns of
+#: `whywait.analysis.devices.kernels.Devices.kernels`.
 WAITED = ("idle", "starved", "mpi_starved", "latency", "queued", "stream_wait")
 
 
@@ -47,7 +48,7 @@ def kernels_in(result: ResultData, kernels: pa.Table, focus: Focus) -> pa.Table:
     result
         The result.
     kernels
-        `whywait.analysis.devices.Devices.kernels`.
+        `whywait.analysis.devices.kernels.Devices.kernels`.
     focus
         The focus.
     """
@@ -70,7 +71,7 @@ def calls_in(result: ResultData, calls: pa.Table, focus: Focus) -> pa.Table:
     result, focus
         As for `kernels_in`.
     calls
-        `whywait.analysis.devices.Devices.synchronizations`.
+        `whywait.analysis.devices.kernels.Devices.synchronizations`.
     """
     if focus.window is not None:
         calls = calls.append_column("until", pc.add(calls["enter"], calls["waiting"]))
@@ -88,7 +89,7 @@ def lost_in(result: ResultData, lost: pa.Table, focus: Focus) -> pa.Table:
     result, focus
         As for `kernels_in`.
     lost
-        `whywait.analysis.devices.Devices.lost`.
+        `whywait.analysis.devices.kernels.Devices.lost`.
     """
     return below(result, lost if focus.window is None else _cut(lost, ("enter",), focus.window), focus)
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 import whywait._native as _native
-from whywait.analysis.efficiency import scaling
+from whywait.analysis.efficiency.efficiency import scaling
 from whywait.analysis.focus import FocusedData, focused
-from whywait.analysis.scaling_mode import detect_scaling
-from whywait.analysis.scaling_models import Model, fit
+from whywait.analysis.runs.scaling_mode import detect_scaling
+from whywait.analysis.runs.scaling_models import Model, fit
 from whywait.analysis.waiting import account
 from whywait.model.metric_names import metric_name
 from whywait.model.selection import Processes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.analysis.efficiency import Efficiencies, Scaling
+    from whywait.analysis.efficiency.efficiency import Efficiencies, Scaling
     from whywait.model.metrics import Metric
     from whywait.model.result import ResultData
 
@@ -218,8 +218,8 @@ class SeriesData:
         -------
         pyarrow.Table
             ``path`` (null for the whole program; exclusive at a call path), ``model`` (as text), ``constant``,
-            ``coefficient``, ``power`` and ``log_power`` (see `whywait.analysis.scaling_models`), ``error`` (SMAPE of
-            cross-validation), ``r2``, ``values`` (of each run, in its order), ``last`` (what the model says for the
+            ``coefficient``, ``power`` and ``log_power`` (see `whywait.analysis.runs.scaling_models`), ``error`` (SMAPE
+            of cross-validation), ``r2``, ``values`` (of each run, in its order), ``last`` (what the model says for the
             largest run), ``processes`` and ``predicted`` (for so many). Largest predictions first, the whole before
             them. Empty where fewer than five different numbers of processes were measured.
 

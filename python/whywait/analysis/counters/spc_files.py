@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.analysis import spc
+from whywait.analysis.counters import spc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

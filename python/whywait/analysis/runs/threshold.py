@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import whywait._native as _native
-from whywait.analysis.compare import is_comparable, resolve_metric, total, unit
+from whywait.analysis.runs.compare import is_comparable, resolve_metric, total, unit
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.analysis.counters import Counters
-from whywait.analysis.devices import Devices
+from whywait.analysis.counters.counters import Counters
+from whywait.analysis.counters.queues import Queues
+from whywait.analysis.devices.kernels import Devices
 from whywait.analysis.iterations import iterations
-from whywait.analysis.queues import Queues
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import Processes, position_in_run
@@ -23,12 +23,12 @@ from whywait.model.selection import Processes, position_in_run
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from whywait.analysis.counters import Counter
+    from whywait.analysis.counters.counters import Counter
     from whywait.model.metric_values import Window
     from whywait.model.result import ResultData
 
 
-#: Loads of processes with devices (`whywait.analysis.device_load.loads`), as quantities: their columns.
+#: Loads of processes with devices (`whywait.analysis.devices.load.loads`), as quantities: their columns.
 LOADS = {
     "load_gpu": "load",
     "load_gpu_adjusted": "load_adjusted",

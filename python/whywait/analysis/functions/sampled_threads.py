@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from whywait.analysis.function_tree import CERTAIN, LIKELY, deviation_of_share
+from whywait.analysis.functions.tree import CERTAIN, LIKELY, deviation_of_share
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.device_load import EFFICIENCIES, Means, counted_times
+from whywait.analysis.devices.load import EFFICIENCIES, Means, counted_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

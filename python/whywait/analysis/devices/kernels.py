@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.analysis.device_focus import WAITED, below, calls_in, device_focus, kernels_in, lost_in
-from whywait.analysis.device_layers import layers
-from whywait.analysis.device_load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
-from whywait.analysis.device_use import by_copy, by_kernel, device_efficiencies, idle_times, overlaps
+from whywait.analysis.devices.focus import WAITED, below, calls_in, device_focus, kernels_in, lost_in
+from whywait.analysis.devices.layers import layers
+from whywait.analysis.devices.load import Efficiencies, by_callpath, efficiencies, kernel_times, loads, with_efficiency
+from whywait.analysis.devices.use import by_copy, by_kernel, device_efficiencies, idle_times, overlaps
+from whywait.analysis.efficiency.load_balance import imbalance
 from whywait.analysis.focus import ALL
-from whywait.analysis.load_balance import imbalance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +132,7 @@ class Devices:
         Returns
         -------
         dict
-            As `whywait.analysis.device_load.loads`.
+            As `whywait.analysis.devices.load.loads`.
 
         Raises
         ------
@@ -182,11 +182,11 @@ class Devices:
             ``none``), ``account`` (what it did, seconds by row of `Result.device_account`; empty if the focus is not
             the default one), ``streams_overlap`` and ``copies_overlap`` (seconds in which several of its streams ran,
             and in which it copied beside a kernel). ``imbalance``: by which share the busiest device exceeds the mean,
-            as `whywait.analysis.load_balance.imbalance`; ``imbalance_adjusted``: the same of ``adjusted`` (Eberius,
-            equation 4.5), or None. ``kernels``: ``kernel``, ``device``, ``count``, ``total``, ``mean``, ``longest`` and
-            the sums of what they waited. ``copies``: the same by ``direction``, with ``bytes`` and ``rate`` (bytes per
-            second). ``efficiencies``: as `whywait.analysis.device_use.device_efficiencies`; None if the focus is not
-            the default one. ``layers``: as `whywait.analysis.device_layers.layers`. ``lost``: launches without a
+            as `whywait.analysis.efficiency.load_balance.imbalance`; ``imbalance_adjusted``: the same of ``adjusted``
+            (Eberius, equation 4.5), or None. ``kernels``: ``kernel``, ``device``, ``count``, ``total``, ``mean``,
+            ``longest`` and the sums of what they waited. ``copies``: the same by ``direction``, with ``bytes`` and ``rate`` (bytes per
+            second). ``efficiencies``: as `whywait.analysis.devices.use.device_efficiencies`; None if the focus is not
+            the default one. ``layers``: as `whywait.analysis.devices.layers.layers`. ``lost``: launches without a
             kernel, with ``callpath``, ``rank`` and ``enter``; ``unlaunched``: kernels without a launch, with
             ``kernel``, ``device`` and ``begin``. ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``,
             ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, which

@@ -4,9 +4,9 @@ The multiplicative model of the POP project: parallel efficiency is load balance
 communication efficiency is serialization times transfer. Definitions: https://co-design.pop-coe.eu/metrics/
 
 The run time on an ideal network is that of a simulation, where one is known: for the focus of a result with prices
-(`whywait.analysis.prices`), or if asked for (`on_ideal_network`). Elsewhere it is estimated from the wait states, as in
-the Advisor of Cube: the time of an MPI call beyond its waiting is transfer, which an ideal network would not need. The
-estimate ignores that without transfers some waits would be shorter.
+(`whywait.analysis.proposals.prices`), or if asked for (`on_ideal_network`). Elsewhere it is estimated from the wait
+states, as in the Advisor of Cube: the time of an MPI call beyond its waiting is transfer, which an ideal network would
+not need. The estimate ignores that without transfers some waits would be shorter.
 
 In a window of time, the numbers refer to the activities in it. Unlike in the whole run, load balance then also includes
 work at different times: in a window in which one process works and the others wait, only one has a load.
@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 import whywait._native as _native
-from whywait.analysis import hybrid
-from whywait.analysis.counters import CYCLES, INSTRUCTIONS, Counters
-from whywait.analysis.devices import Devices
-from whywait.analysis.load_balance import imbalance
+from whywait.analysis.counters.counters import CYCLES, INSTRUCTIONS, Counters
+from whywait.analysis.devices.kernels import Devices
+from whywait.analysis.efficiency import hybrid
+from whywait.analysis.efficiency.load_balance import imbalance
 from whywait.model.format import html_table
 from whywait.model.idle_threads import allocation
 from whywait.model.names import close
@@ -116,10 +116,10 @@ class Efficiencies:
         The efficiencies in display order.
     hybrid
         POP's hybrid efficiencies of programs with teams of threads, first those of the multiplicative model, then those
-        of the additive one, then the losses in parallel regions: see `whywait.analysis.hybrid`. Of a run without
-        communication only those of threads.
+        of the additive one, then the losses in parallel regions: see `whywait.analysis.efficiency.hybrid`. Of a run
+        without communication only those of threads.
     talp
-        The OpenMP efficiencies of DLB's TALP, of the same programs: `whywait.analysis.hybrid.TALP`.
+        The OpenMP efficiencies of DLB's TALP, of the same programs: `whywait.analysis.efficiency.hybrid.TALP`.
     """
 
     run: str
@@ -254,7 +254,7 @@ def efficiencies(
 def _ideal_share(result: ResultData, window: Window | None) -> float | None:
     """Return the length of the focus on an ideal network as a share of the measured one.
 
-    None if the window is not the focus, or nobody has simulated it (`whywait.analysis.prices`).
+    None if the window is not the focus, or nobody has simulated it (`whywait.analysis.proposals.prices`).
     """
     facts = result.facts
     focus = (facts.get("focus_begin"), facts.get("focus_end"))
@@ -415,8 +415,8 @@ def on_ideal_network(one: Efficiencies, ideal: Efficiencies) -> Efficiencies:
     Notes
     -----
     With T_id the time on the ideal network, serialization efficiency is max U / T_id and transfer efficiency T_id / T:
-    the definitions of POP, for whose hybrid models see `whywait.analysis.hybrid.SIMULATED`. The estimate leaves waits
-    as they are; on the ideal network they change, up or down. The product of the two is the same.
+    the definitions of POP, for whose hybrid models see `whywait.analysis.efficiency.hybrid.SIMULATED`. The estimate
+    leaves waits as they are; on the ideal network they change, up or down. The product of the two is the same.
     """
     simulated = _with_ideal(one, ideal["parallel_efficiency"].inputs["max(elapsed)"])
     both = tuple(_simulated(one, ideal)) if one.hybrid and ideal.hybrid else one.hybrid

@@ -17,8 +17,8 @@ import pyarrow as pa
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.analysis.computation import computes
-from whywait.analysis.counters import Counter, Counters
-from whywait.analysis.load_balance import Kernel, counted, geometry_efficiency, imbalance, share
+from whywait.analysis.counters.counters import Counter, Counters
+from whywait.analysis.efficiency.load_balance import Kernel, counted, geometry_efficiency, imbalance, share
 from whywait.model.profile import sum_at
 from whywait.model.selection import in_subtrees
 

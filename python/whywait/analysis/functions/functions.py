@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from whywait.analysis.function_tree import LIKELY, largest, notable, trees
+from whywait.analysis.functions.tree import LIKELY, largest, notable, trees
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from whywait.analysis.function_tree import Function
+    from whywait.analysis.functions.tree import Function
     from whywait.model.result import ResultData
 
 # Functions are named if they have this share of a cost, by this many samples at the late locations, and at the others.

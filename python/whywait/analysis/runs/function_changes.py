@@ -6,8 +6,8 @@ from collections import defaultdict
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any
 
-from whywait.analysis.function_tree import LIKELY, Function, largest, notable
-from whywait.analysis.functions import functions, source
+from whywait.analysis.functions.functions import functions, source
+from whywait.analysis.functions.tree import LIKELY, Function, largest, notable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

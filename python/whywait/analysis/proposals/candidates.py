@@ -18,7 +18,7 @@ from whywait.analysis.changes import Change, Changes
 from whywait.analysis.findings import findings, proposals
 from whywait.analysis.findings.finding import Run
 from whywait.analysis.focus import FocusedData, profile_with, whole_of
-from whywait.analysis.functions import by_location, divided, is_of_samples, longest_functions
+from whywait.analysis.functions.functions import by_location, divided, is_of_samples, longest_functions
 from whywait.hypotheses.kinds import Scale
 from whywait.model.profile import sum_at
 from whywait.model.regions import COMMUNICATION

@@ -19,8 +19,8 @@ from whywait.analysis.findings.finding import Price, Run
 from whywait.analysis.findings.words import Words
 from whywait.analysis.focus import find_focus
 from whywait.analysis.native import NativeDataset
-from whywait.analysis.time_limit import Clock
-from whywait.analysis.trials import BATCH, Trials
+from whywait.analysis.proposals.time_limit import Clock
+from whywait.analysis.proposals.trials import BATCH, Trials
 from whywait.hypotheses.kinds import Network, Trim
 from whywait.hypotheses.lengths import Lengths
 from whywait.model import tables
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from whywait.analysis.findings import Findings
     from whywait.analysis.findings.finding import Finding
-    from whywait.analysis.trials import Trial
+    from whywait.analysis.proposals.trials import Trial
     from whywait.model.result import ResultData
 
 # So many changes are simulated at most.

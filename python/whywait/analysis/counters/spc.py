@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from whywait.analysis.counters import Counters
+from whywait.analysis.counters.counters import Counters
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.analysis.counters import Counters
-from whywait.analysis.spc import bare
+from whywait.analysis.counters.counters import Counters
+from whywait.analysis.counters.spc import bare
 
 if TYPE_CHECKING:
     from whywait.model.result import ResultData

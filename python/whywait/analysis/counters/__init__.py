@@ -1,0 +1,1 @@
+"""Counters of a trace, and queues by replay beside them."""

@@ -1,0 +1,1 @@
+"""Devices: what they did, why they were idle, and who made them wait."""

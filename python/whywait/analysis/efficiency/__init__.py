@@ -1,0 +1,1 @@
+"""Efficiencies of processes, threads, and devices."""

@@ -1,0 +1,1 @@
+"""Functions between events, by samples of the call path."""

@@ -1,0 +1,1 @@
+"""Changes worth trying: which, and what they save by simulation."""

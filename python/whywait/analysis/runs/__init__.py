@@ -1,0 +1,1 @@
+"""Several runs: how they differ, scale, and keep limits."""
