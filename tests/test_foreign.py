@@ -32,6 +32,20 @@ TEXTS = {
     "a.hpcrun": (b"HPCRUN-profile____02.00", "a file of HPCToolkit"),
     "perf.data": (b"PERFILE2", "a profile of perf"),
     "gmon.out": (b"gmon\1", "a profile of gprof"),
+    "solver.stf": (b"\0", "a trace of Intel Trace Collector"),
+    "epik.esd": (b"EPILOG", "an EPILOG trace of Scalasca 1"),
+    "run.pftrace": (b"\x0a\x10", "a trace of Perfetto"),
+    "meta.db": (b"HPCTOOLKITmeta\4\0", "a file of HPCToolkit"),
+    "experiment.xml": (b'<?xml version="1.0"?>\n<!DOCTYPE x []>\n<HPCToolkitExperiment>', "a file of HPCToolkit"),
+    "metadata": (b"\x57\x1d\xd1\x75", "a trace in the Common Trace Format"),
+    "solver.4.1.1.mpiP": (b"@ mpiP\n", "a profile of mpiP"),
+    "job.xml": (b'<?xml version="1.0"?>\n<ipm_job_profile>', "a profile of IPM"),
+    "solver.ap2": (b"\0", "a file of CrayPat"),
+    "r000hs.vtune": (b"<?xml", "a result of VTune"),
+    "callgrind.out.17": (b"version: 1\n", "a profile of Valgrind"),
+    "heap": (b"desc: --time-unit=B\ncmd: ./solver\n", "a profile of Valgrind"),
+    "flames": (b'{"$schema": "https://www.speedscope.app/file-format-schema.json"}', "a flame graph of speedscope"),
+    "cpu.pb.gz": (gzip.compress(b"\x0a\4"), "a profile of pprof"),
 }
 
 
@@ -62,6 +76,7 @@ def test_databases_are_told_apart(tmp_path, capsys):
     for name, table, words in (
         ("report.sqlite", "META_DATA_EXPORT", ": an export of Nsight Systems has a table StringIds, which it has not"),
         ("other.sqlite", "people", " is an SQLite database:"),
+        ("run.rpd", "rocpd_api", " is a database of ROCm's profilers:"),
     ):
         with sqlite3.connect(tmp_path / name) as base:
             base.execute(f"CREATE TABLE {table} (start INT)")

@@ -74,6 +74,10 @@ _KINDS = (
         None,
         re.compile(r".*\.otf|.*\.\d+\.(events|def|stats|snaps)(\.z)?"),
     ),
+    _Kind("a trace of Intel Trace Collector", _RECORD, None, re.compile(r".*\.stf(\..*)?")),
+    _Kind(
+        "an EPILOG trace of Scalasca 1", _RECORD, re.compile(rb"EPILOG"), re.compile(r".*\.elg|epik\.(esd|elg|path)")
+    ),
     _Kind(
         "a Cube 3 profile",
         "convert it to Cube 4 with cube3to4 of CubeLib, and give the new file (profile.cubex)",
@@ -90,6 +94,12 @@ _KINDS = (
         "a trace in Chrome's JSON format",
         f"it has no records of messages; {_RECORD}. `whywait export perfetto` writes such a trace from OTF2",
         re.compile(rb"\s*(\{.*\"traceEvents\"|\[\s*\{.*\"ph\"\s*:)", _TEXT),
+    ),
+    _Kind(
+        "a trace of Perfetto",
+        f"it has no records of messages; {_RECORD}. `whywait export perfetto` writes such a trace from OTF2",
+        None,
+        re.compile(r".*\.(pftrace|perfetto-trace)"),
     ),
     _Kind(
         "an older one of NVIDIA's own formats, which only nsys reads",
@@ -112,6 +122,7 @@ _KINDS = (
             r"|report[\w.]*\.(arrows?|jsonl|h5|hdf5?)"
         ),
     ),
+    _Kind("a database of ROCm's profilers", _TRACE_OF_GPU, re.compile(_TABLES + rb".*\brocpd_", re.DOTALL)),
     _Kind(
         "an SQLite database",
         f"exports of Nsight Systems are read, which have a table META_DATA_EXPORT; {_RECORD}",
@@ -130,7 +141,39 @@ _KINDS = (
         None,
         re.compile(r"tautrace\.\d+\.\d+\.\d+\.trc|events\.\d+\.edf|tau\.(trc|edf)"),
     ),
-    _Kind("a file of HPCToolkit", _RECORD, re.compile(rb"HPC(RUN|PROF|TRACE)"), re.compile(r".*\.hpc(run|trace)")),
+    _Kind(
+        "a file of HPCToolkit",
+        _RECORD,
+        re.compile(rb"HPC(RUN|PROF|TRACE|TOOLKIT)|\s*<\?xml[^>]*>.*<HPCToolkitExperiment", _TEXT),
+        re.compile(r".*\.hpc(run|trace)"),
+    ),
+    _Kind(
+        "a trace in the Common Trace Format, as LTTng writes it",
+        _RECORD,
+        re.compile(rb"\xc1\x1f\xfc\xc1|\xc1\xfc\x1f\xc1|\x57\x1d\xd1\x75|\x75\xd1\x1d\x57|/\* CTF "),
+    ),
+    _Kind("a profile of mpiP", _RECORD, re.compile(rb"@ mpiP"), re.compile(r".*\.mpiP")),
+    _Kind("a profile of IPM", _RECORD, re.compile(rb"\s*<\?xml[^>]*>\s*<ipm", _TEXT), re.compile(r".*\.ipm\.xml")),
+    _Kind("a file of CrayPat", _RECORD, None, re.compile(r".*\.(xf|ap2)")),
+    _Kind("a result of VTune", _RECORD, None, re.compile(r".*\.(vtune|amplxe)")),
+    _Kind(
+        "a profile of Valgrind",
+        _RECORD,
+        re.compile(rb"# callgrind format|desc: .*(cmd|events): ", re.DOTALL),
+        re.compile(r"(callgrind|cachegrind|massif)\.out\..*"),
+    ),
+    _Kind(
+        "a flame graph of speedscope",
+        f"{_RECORD}. `whywait export speedscope` writes such a file",
+        re.compile(rb"\s*\{.*speedscope\.app/file-format", _TEXT),
+        re.compile(r".*\.speedscope\.json"),
+    ),
+    _Kind(
+        "a profile of pprof",
+        f"{_RECORD}. `whywait export pprof` writes such a file",
+        None,
+        re.compile(r".*\.(pprof|pb(\.gz)?)"),
+    ),
     _Kind("a profile of perf", _RECORD, re.compile(rb"PERFILE2")),
     _Kind("a profile of gprof", _RECORD, re.compile(rb"gmon"), re.compile(r"gmon\.out")),
     _Kind("a profile of Caliper", _RECORD, re.compile(rb"__rec="), re.compile(r".*\.cali")),
