@@ -366,6 +366,17 @@ def test_the_answer_names_the_rank(case, begin):
     assert begin in findings(analyzed(case)).verdict()
 
 
+@pytest.mark.parametrize(
+    ("case", "saves"),
+    [
+        ("host_bound", "Without it, the run would be 25.0 ms (59%) shorter."),
+        ("directions", "Without the differences, the run would be 100 ms (76%) shorter."),
+    ],
+)
+def test_the_answer_has_a_price_where_no_other_rank_is_an_example(case, saves):
+    assert whywait.analyze(CASES / case / "traces").findings(prices=True).verdict().endswith(saves)
+
+
 # Delays are sleeps of processes that share two cores (README of the cases): rank, end of its call path, waiting (ms).
 SLEEPERS = [("gloo_allreduce", 2, "load", 225), ("gloo_mesh", 3, "attention", 180)]
 

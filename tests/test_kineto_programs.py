@@ -138,7 +138,7 @@ def test_the_group_with_a_slow_network_is_named(tmp_path):
     groups = {"world": [0, 1, 2, 3], "dp0": [0, 2], "dp1": [1, 3]}
     result, found = found_in(program(4, 12, body, groups=groups), tmp_path, nodes=2)
     assert found["slow_network"].sentence.endswith(
-        "longer than the fastest of their kind, 100% of it in dp1 (ranks 1,3)."
+        "longer than the fastest of their kind, all of it in dp1 (ranks 1,3)."
     )
     (slow,) = (group for group in device_groups(result) if group["name"] == "dp1")
     assert slow["excess"] == pytest.approx(2 * 6 * 8e-3)

@@ -9,7 +9,7 @@ the stages of a pipeline do: what a slower stage causes is told from what fillin
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +66,7 @@ _CULPRIT, _FEW = 0.8, 0.5
 _SLOWER, _NOTICED = 1.1, 0.1
 # So many call paths are named.
 _NAMED = 2
+_PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
 LOADS = re.compile(r"DataLoader|dataloader|torch/utils/data", re.IGNORECASE)
 
 
@@ -283,12 +284,24 @@ def of_both(values: npt.NDArray[np.float64], ranks: list[int]) -> tuple[float, f
     return float(values[ranks].mean()), float(others.mean()) if others.size else 0.0
 
 
+def is_pause(run: Run, callpath: int) -> bool:
+    """Return whether the interpreter collects garbage in a call path, which it need not do there."""
+    return _PAUSES.search("/".join(run.result.tree.path(callpath))) is not None
+
+
+def without_pause(run: Run, found: Finding) -> Iterator[Change]:
+    """Yield leaving out a garbage collection."""
+    if found.callpath is not None and is_pause(run, found.callpath):
+        yield replace(run.changes.faster(found.callpath, 0.0), label="without", then="Without it", is_bound=False)
+
+
 def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
     """Yield making the late ranks as fast as the others, or balancing the call path."""
     ranks = run.result.facts.get("traces", {}).get("ranks", [])
     # Where nothing but devices is recorded, a simulation keeps the steps of the hosts.
     if not found.ranks or any(rank["works"] and rank["unlaunched"] == rank["works"] for rank in ranks):
         return
+    yield from without_pause(run, found)
     callpaths = found.evidence["callpaths"]
     changed = (run.changes.ranks_like_others(callpath, found.ranks) for callpath in callpaths)
     like_others = [change for change in changed if change is not None]

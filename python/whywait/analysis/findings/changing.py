@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.blame import OF_MANY as FIGURES
-from whywait.analysis.findings.blame import blames, finding
+from whywait.analysis.findings.blame import blames, finding, without_pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.changes import Change
+    from whywait.analysis.findings.finding import Finding, Price, Run
 
 NAME = "changing"
 TITLE = "Another rank each time"
@@ -32,3 +33,13 @@ def detect(run: Run) -> Iterator[Finding]:
             waiting=blame.waiting,
         )
         yield finding(run, blame, words, _KERNEL if blame.callpaths[0] in run.kernels else _HOST)
+
+
+def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
+    """Yield all instances as long as their median, and balancing each; garbage need not be collected there at all."""
+    yield from without_pause(run, found)
+    if found.callpath is not None:
+        yield run.changes.median(found.callpath)
+        if (balance := run.changes.balance(found.callpath)) is not None:
+            yield balance
+        yield run.changes.faster(found.callpath, 0.0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, sentence, takes_longer
+from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, is_pause, sentence, takes_longer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +22,6 @@ and look for other processes on that node. The time of a call path is that of it
 _RANK = "Give it as much work as the others, or find out why it is slower: its cores, and other processes on its node."
 _ADVICE = "See what the host does there: pin its CPUs, and look for other processes on its node."
 _COLLECTS = "Freeze what lives long (gc.freeze), and collect garbage on all ranks in the same step."
-_PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
 
 __all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
 
@@ -33,5 +31,4 @@ def detect(run: Run) -> Iterator[Finding]:
     for blame in blames(run, NAME):
         words = sentence(run, blame, partial(takes_longer, run, blame))
         advice = _RANK if blame.who.base == "cpu" and len(blame.ranks) == 1 else _ADVICE
-        is_pause = _PAUSES.search("/".join(run.result.tree.path(blame.callpaths[0])))
-        yield finding(run, blame, words, _COLLECTS if is_pause else advice)
+        yield finding(run, blame, words, _COLLECTS if is_pause(run, blame.callpaths[0]) else advice)
