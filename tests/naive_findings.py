@@ -955,7 +955,8 @@ def _(_raw, row):
 @check("longer", *STRAGGLERS)
 def _(raw, row):
     own, others = late_and_others(raw, row)
-    return (own - others) / steps_with_waits(row)
+    steps = row.value("steps") if row.has("steps") else 1
+    return AnyOf(((own - others) / steps_with_waits(row), (own - others) / steps))
 
 
 @check("factor", *STRAGGLERS)

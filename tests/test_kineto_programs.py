@@ -96,6 +96,18 @@ def test_two_late_ranks_are_named_and_mended_together(tmp_path):
     assert price.saved == pytest.approx(4 * 24e-3, rel=0.02)
 
 
+def test_a_rank_can_be_late_in_steps_in_which_nobody_waits(tmp_path):
+    def body(rank, step):
+        late = ("kernel", "gemm_late", (12 if rank == 1 else 2) * MS)
+        # In every other step, another rank is later.
+        later = [("host", "aten::stack", 15 * MS)] if rank == 0 and step % 2 else []
+        return [*later, late, ("coll", "all_reduce", "world", 1 * MS), ("sync", 7)]
+
+    _, found = found_in(program(2, 4, body), tmp_path)
+    words = "Rank 1 makes the other GPU wait 10.0 ms in 2 of 4 steps: aten::gemm/gemm_late takes 10.0 ms longer there"
+    assert words in found["straggler_kernel"].sentence
+
+
 def test_a_kernel_that_runs_oftener_is_uneven_work(tmp_path):
     def body(rank, _):
         experts = [("kernel", "expert_gemm", 4 * MS)] * (3 if rank == 1 else 2)

@@ -49,7 +49,10 @@ FIGURES = Figures(
     step=("s", "the mean length of a step"),
     steps=("count", "the number of steps that all ranks recorded, at least half of them in the focus"),
     times=("count", "the steps in which others wait for `who` for at least a tenth of the longest such time of a step"),
-    longer=("s", "by how much `who` spends longer there than the mean of the other ranks, in each of `times` steps"),
+    longer=(
+        "s",
+        "by how much `who` spends longer there than the mean of the other ranks, in each step that it is late in",
+    ),
     factor=("times", "the time of `who` there, as a multiple of the mean of the other ranks"),
 )
 
@@ -252,7 +255,9 @@ def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words
         )
     else:
         words += FIGURES.say(" {each}: ", each=each)
-    return words + what((own - other) / recurs, own / other if other > 0 else 0.0, each)
+    # It takes longer in all steps, if that explains the waits, though nobody waits in some; else in those with waits.
+    late_in = counted.number if 2 * (own - other) / counted.number >= each else recurs
+    return words + what((own - other) / late_in, own / other if other > 0 else 0.0, each)
 
 
 def _others(who: Waiters, wait: int, others: int) -> str:
