@@ -185,12 +185,12 @@ class Devices:
             as `whywait.analysis.efficiency.load_balance.imbalance`; ``imbalance_adjusted``: the same of ``adjusted``
             (Eberius, equation 4.5), or None. ``kernels``: ``kernel``, ``device``, ``count``, ``total``, ``mean``,
             ``longest`` and the sums of what they waited. ``copies``: the same by ``direction``, with ``bytes`` and
-            ``rate`` (bytes per second). ``efficiencies``: as `whywait.analysis.devices.use.device_efficiencies`; None if the focus is not
-            the default one. ``layers``: as `whywait.analysis.devices.layers.layers`. ``lost``: launches without a
-            kernel, with ``callpath``, ``rank`` and ``enter``; ``unlaunched``: kernels without a launch, with
-            ``kernel``, ``device`` and ``begin``. ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``,
-            ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, which
-            are those of the whole run, and what `loads` returns.
+            ``rate`` (bytes per second). ``efficiencies``: as `whywait.analysis.devices.use.device_efficiencies`; None
+            if the focus is not the default one. ``layers``: as `whywait.analysis.devices.layers.layers`. ``lost``:
+            launches without a kernel, with ``callpath``, ``rank`` and ``enter``; ``unlaunched``: kernels without a
+            launch, with ``kernel``, ``device`` and ``begin``. ``synchronizations``: ``callpath``, ``rank``, ``count``,
+            ``waiting``, ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest first. And
+            `counts`, which are those of the whole run, and what `loads` returns.
         """
         part = device_focus(self._result, focus)
         is_default = part == device_focus(self._result, None)
