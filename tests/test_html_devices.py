@@ -55,6 +55,15 @@ def test_a_host_that_waits_for_a_busy_device_is_not_bad(browser, page):
     assert viewer.js("return document.querySelectorAll('.stack .part.waiting').length") == 0
 
 
+def test_what_the_verdict_is_about_comes_first(browser, page):
+    viewer = Viewer(browser, page).open("#overview")
+    viewer.until("document.querySelector('.verdict') !== null")
+    assert texts(viewer, ".verdict")[0].startswith("The devices compute")
+    assert [text.split("\n")[0] for text in texts(viewer, ".of-devices h3")] == ["The devices", "The CPUs"]
+    bars = viewer.js("return [...document.querySelectorAll('.card .stack')].slice(0, 2).map((one) => one.ariaLabel)")
+    assert "Idle, other device runs" in bars[0]
+
+
 def test_runs_without_devices_have_no_such_view(browser, tmp_path):
     whywait.analyze(Path(__file__).parent / "data" / "p2p").write_html(tmp_path / "report.html")
     viewer = Viewer(browser, tmp_path / "report.html").open("")

@@ -125,6 +125,7 @@ def findings_story(result: ResultData) -> dict[str, Any]:
     named = sum(one.loss for one in found.shown if one.base == "cpu")
     return {
         "verdict": found.verdict(),
+        "of_devices": found.is_of_devices,
         "lost": found.lost,
         "time": found.time,
         "length": found.length,
