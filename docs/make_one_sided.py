@@ -36,7 +36,9 @@ def table(names: list[str]) -> str:
                 one = measure(mpi, variant, scenario, Path(directory))
             if one.is_right:
                 break
-        text = f"{1e3 * one.found:.1f} of {1e3 * one.truth:.1f}" + ("" if one.is_right else " (!)")
+        text = f"{1e3 * one.found:.1f} of {1e3 * one.truth:.1f}"
+        if not one.is_right:
+            text += f", at most {1e3 * one.most:.1f}" if one.is_bounded else " (!)"
         found.setdefault(column, {})[scenario] = text
         sys.stderr.write(" ".join([*filter(None, column), scenario, text]) + "\n")
     heads = [", ".join(filter(None, column)) for column in found]
