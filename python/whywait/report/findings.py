@@ -87,8 +87,8 @@ def first_screen(
 
 
 def next_command(found: Findings, trace: str) -> str | None:
-    """Return the command that looks at the first finding with a price; None if little is lost."""
-    for one in found.shown:
+    """Return the command for the finding to begin with, or for the first with a price; None if little is lost."""
+    for one in [*filter(None, [found.best]), *found.shown]:
         if (
             one.price is not None
             and one.price.option is not None

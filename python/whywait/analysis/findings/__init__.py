@@ -154,6 +154,8 @@ _RULES = (
 _LEAST, _NAMED, _FIRST = 0.01, 0.9, 3
 # A smaller share of the focus is nothing.
 _NOTHING = 0.001
+# Another finding is named, too, if it saves so many times as much as the first, and this share of the focus.
+_MUCH_MORE, _MUCH = 2, 0.05
 # What fails if a rule does.
 _FINDING, _PRICE = "a finding", "a price"
 # A shorter focus is too short for findings; below this share, little is lost.
@@ -280,12 +282,27 @@ class Findings(list[Finding]):
         if not self.shown:
             return f"{lost}; no single reason has a percent of {'the rest' if self.is_of_devices else 'it'}."
         first = self.shown[0]
-        saves = ""
-        if (price := first.price) is not None and self.length and (price.saved or 0.0) >= _NOTHING * self.length:
-            about = "about " if price.is_rough else ""
-            saved = price.saved or 0.0
-            saves = f" {price.then}, the run would be {about}{seconds(saved)} ({percent(saved / self.length)}) shorter."
-        return f"{lost}. {first.sentence}{saves}"
+        saves = self._saves(first)
+        if (best := self.best) is not None and best is not first:
+            said = self._saves(best)
+            saves += f" Finding {self.shown.index(best) + 1} saves more: {said[:1].lower()}{said[1:]}"
+        return " ".join(filter(None, (f"{lost}.", first.sentence, saves.strip())))
+
+    @property
+    def best(self) -> Finding | None:
+        """The finding to begin with: the first one shown, unless another saves much more."""
+        if not self.shown:
+            return None
+        first, best = self.shown[0], max(self.shown, key=_saved)
+        return best if _saved(best) >= max(_MUCH_MORE * _saved(first), _MUCH * self.length) else first
+
+    def _saves(self, one: Finding) -> str:
+        """Return what the price of a finding saves, as a sentence; nothing if it is nothing."""
+        if one.price is None or not self.length or _saved(one) < _NOTHING * self.length:
+            return ""
+        about = "about " if one.price.is_rough else ""
+        saved = f"{about}{seconds(_saved(one))} ({percent(_saved(one) / self.length)})"
+        return f"{one.price.then}, the run would be {saved} shorter."
 
     def table(self, tree: CallTree) -> pa.Table:
         """Return the findings as rows of the table `findings`."""
@@ -310,6 +327,11 @@ class Findings(list[Finding]):
             "shown": [id(one) in shown for one in self],
         }
         return pa.table(columns, schema=tables.FINDINGS)
+
+
+def _saved(one: Finding) -> float:
+    """Return what the change that a finding proposes saves; 0 if that is unknown."""
+    return (one.price.saved or 0.0) if one.price is not None else 0.0
 
 
 def findings(result: ResultData, limit: int = 5, focus: str | None = None) -> Findings:
