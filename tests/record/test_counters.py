@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 import whywait
 
+from . import unexpected
 from .mpis import PROGRAMS, compiled, record
 
 # Counters that the kernel counts everywhere; events of perf may be forbidden.
@@ -118,3 +119,20 @@ def test_queues_of_open_mpi(mpi, tmp_path, arguments):
     assert (unexpected.unit, unexpected.mode) == ("#", "ABSOLUTE_NEXT")
     assert 50 <= unexpected.maximum <= 300
     assert (unexpected.minimum, posted.minimum) == (0, 0)
+
+
+@pytest.mark.parametrize("run", ["late", "small"])
+def test_software_counters_of_open_mpi(run, tmp_path):
+    """They are what Open MPI prints, but for what the recorder sends itself; the replay has them between two numbers."""
+    if unexpected.library() is None:
+        pytest.skip("no Open MPI that counts (WHYWAIT_SPC_OPENMPI)")
+    found, printed, counters = unexpected.measure(run, tmp_path)
+    assert found.at_least <= found.counted <= found.at_most
+    assert found.out_of_sequence <= found.possible
+    for name in ("SEND", "RECV", "ISEND", "IRECV", "BARRIER", "BYTES_RECEIVED_USER"):
+        counted = {rank: values.get(name, 0) for rank, values in counters.items()}
+        assert counted == {rank: values.get(name, 0) for rank, values in printed.items()}, name
+    assert {values["BCAST"] for values in printed.values()} == {1}
+    assert not any(values.get("BCAST") for values in counters.values())
+    levels = [values.get("UNEXPECTED_IN_QUEUE", 0) for values in counters.values()]
+    assert all(0 <= level < 4096 for level in levels)

@@ -61,13 +61,19 @@ impl Variable {
         if call!(self.read, self.session, self.handle, buffer.as_mut_ptr()) != 0 {
             return 0;
         }
-        if self.size == 8 {
-            buffer.iter().take(self.count).fold(0, |sum, value| sum.wrapping_add(*value))
+        let value = if self.size == 8 {
+            buffer.iter().take(self.count).fold(0, |sum: u64, value| sum.wrapping_add(*value))
         } else {
             // SAFETY: the same bytes as twice as many numbers.
             let numbers = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u32>(), self.count) };
             numbers.iter().map(|value| u64::from(*value)).sum()
-        }
+        };
+        self.plausible(value)
+    }
+
+    /// Its value, or none of a level below zero: in Open MPI, a queue may lose messages that it never counted.
+    fn plausible(&self, value: u64) -> u64 {
+        if self.mode == LEVEL && value.cast_signed() < 0 { 0 } else { value }
     }
 }
 
