@@ -175,3 +175,12 @@ def test_a_rank_without_a_cache(mpi, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "recorded 2 ranks" in done.stderr
     assert any((tmp_path / "tmp" / f"whywait-{os.getuid()}").iterdir())
+
+
+@TWO_MPIS
+@pytest.mark.parametrize("options", [(), ("--threads",), ("--sample=500",), ("--window=100:200",)], ids=" ".join)
+@pytest.mark.parametrize("way", ["last", "later"])
+def test_a_process_ends_with_the_last_thread_of_the_program(mpi, options, way, tmp_path):
+    program = compiled(mpi, PROGRAMS / "left_by_main.c", tmp_path, "-lpthread")
+    done = record([*mpi.start(1), program, way], tmp_path, *options)
+    assert (done.returncode, done.stdout) == (0, "at exit\n"), done.stderr

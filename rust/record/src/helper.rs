@@ -1,9 +1,12 @@
-//! A thread of the recorder that makes chunks ready before they are needed. It starts when the first chunk is half full, or at the beginning where
-//! threads are recorded.
+//! Threads of the recorder. The helper makes chunks ready before they are needed; it starts when the first chunk is half full, or at the beginning
+//! where threads are recorded.
+//!
+//! A process whose main thread calls `pthread_exit` ends with its last thread, which must be one of the program.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// What is asked for: a function, and what it is to be called with.
 type Work = (fn(usize), usize);
@@ -15,7 +18,14 @@ static RUNS: AtomicBool = AtomicBool::new(false);
 static ASKING: Mutex<Vec<Work>> = Mutex::new(Vec::new());
 static WAKE: Condvar = Condvar::new();
 static SAMPLER: OnceLock<Sampler> = OnceLock::new();
-/// How often the sampler is looked after.
+/// Those that were started.
+static STARTED: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+/// The main thread is known, and tells when it ends.
+static MAIN_TELLS: AtomicBool = AtomicBool::new(false);
+static MAIN_ENDS: AtomicBool = AtomicBool::new(false);
+/// They are to end.
+static STOPS: AtomicBool = AtomicBool::new(false);
+/// How often the sampler is looked after, and whether other threads live where that matters.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A thread that is sampled has begun.
@@ -31,7 +41,7 @@ pub(crate) fn look_after(runs: fn() -> bool, look: fn()) {
 /// Has the sampler looked after soon.
 pub(crate) fn hurry() {
     if !HURRIES.swap(true, Relaxed) {
-        WAKE.notify_one();
+        WAKE.notify_all();
     }
 }
 
@@ -47,12 +57,77 @@ pub(crate) fn begin() {
     }
 }
 
+/// A thread of the program is known from now on.
+pub(crate) fn thread_begins(is_main: bool) {
+    if is_main {
+        MAIN_TELLS.store(true, Relaxed);
+    }
+}
+
+/// A thread of the program is about to end. With the last one, those of the recorder end first.
+pub(crate) fn thread_ends(is_main: bool) {
+    if is_main {
+        MAIN_ENDS.store(true, Relaxed);
+    }
+    if is_watching() && STARTED.lock().is_ok_and(|started| !started.is_empty()) {
+        let is_last = threads_of_program() == Some(1);
+        STOPS.store(is_last, Relaxed);
+        // Between its look at these and its sleep, a thread has the lock.
+        drop(ASKING.lock());
+        WAKE.notify_all();
+        if is_last {
+            disable();
+            let started = std::mem::take(&mut *STARTED.lock().unwrap_or_else(PoisonError::into_inner));
+            for thread in started {
+                // A panic in it was told.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Whether the process may end with its last thread.
+fn is_watching() -> bool {
+    MAIN_ENDS.load(Relaxed) || !MAIN_TELLS.load(Relaxed)
+}
+
+/// Whether a thread of the recorder is to end. The last two of the program may have ended at once, and neither known that it was the last.
+fn is_to_end() -> bool {
+    STOPS.load(Relaxed) || is_watching() && threads_of_program() == Some(0)
+}
+
+/// How many threads of the program have not ended. The main thread leaves a trace until the process ends.
+fn threads_of_program() -> Option<usize> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?.count();
+    let main = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let has_ended = main.rsplit(')').next()?.trim_start().starts_with('Z');
+    let own = STARTED.lock().ok()?.iter().filter(|thread| !thread.is_finished()).count();
+    tasks.checked_sub(own + usize::from(has_ended))
+}
+
+/// Sleeps, in a thread of the recorder. Returns whether it goes on.
+pub(crate) fn sleep(time: Duration) -> bool {
+    let begin = Instant::now();
+    let mut asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        if is_to_end() {
+            return false;
+        }
+        let rest = time.saturating_sub(begin.elapsed());
+        if rest.is_zero() {
+            return true;
+        }
+        let next = if is_watching() { rest.min(INTERVAL) } else { rest };
+        asking = WAKE.wait_timeout(asking, next).unwrap_or_else(PoisonError::into_inner).0;
+    }
+}
+
 /// Has a function called soon, unless threads do all themselves.
 pub(crate) fn ask(work: fn(usize), with: usize) {
     begin();
     if ENABLED.load(Relaxed) {
         ASKING.lock().unwrap_or_else(PoisonError::into_inner).push((work, with));
-        WAKE.notify_one();
+        WAKE.notify_all();
     }
 }
 
@@ -63,9 +138,11 @@ pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> bool {
         let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let started = std::thread::Builder::new().name("whywait".into()).stack_size(256 << 10).spawn(work).is_ok();
+        let started = std::thread::Builder::new().name("whywait".into()).stack_size(256 << 10).spawn(work).ok();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        started
+        let has_started = started.is_some();
+        STARTED.lock().unwrap_or_else(PoisonError::into_inner).extend(started);
+        has_started
     }
 }
 
@@ -73,7 +150,10 @@ fn run() {
     loop {
         let mut asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
         while asking.is_empty() {
-            if SAMPLER.get().is_some_and(|(runs, _)| runs()) {
+            if is_to_end() {
+                return;
+            }
+            if is_watching() || SAMPLER.get().is_some_and(|(runs, _)| runs()) {
                 asking = WAKE.wait_timeout(asking, INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
                 break;
             }

@@ -359,15 +359,16 @@ fn open_window(window: Window) {
             if from > 0.0 {
                 switch(false);
             }
-            let wait = |seconds: f64| {
-                let time = std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX);
-                std::thread::sleep(time);
+            let goes_on = |seconds: f64| {
+                helper::sleep(std::time::Duration::try_from_secs_f64(seconds).unwrap_or(std::time::Duration::MAX))
             };
             helper::start(move || {
-                wait(from);
-                switch(true);
-                wait(to - from);
-                switch(false);
+                if goes_on(from) {
+                    switch(true);
+                    if goes_on(to - from) {
+                        switch(false);
+                    }
+                }
             });
         }
         Window::Calls(..) => switch(false),

@@ -279,10 +279,17 @@ fn register() -> Option<*mut Thread> {
     }
     THREAD.with(|place| place.set(thread));
     tell_of_end(thread);
+    helper::thread_begins(is_main());
     if let Some(sampler) = SAMPLER.get() {
         (sampler.calls)(thread);
     }
     Some(thread)
+}
+
+/// Whether this is the thread that the process began with.
+fn is_main() -> bool {
+    // SAFETY: they have no arguments.
+    unsafe { libc::getpid() == libc::gettid() }
 }
 
 /// Runs code of the recorder outside of a call: what that calls is not recorded, nor what a signal handler calls meanwhile.
@@ -311,6 +318,7 @@ unsafe extern "C" fn ended(thread: *mut libc::c_void) {
     fault::caught(|| {
         thread.tell_end();
         thread.close();
+        helper::thread_ends(is_main());
     });
 }
 
