@@ -1068,7 +1068,8 @@ def differences(raw: Raw) -> Iterator[str]:
         where = f"finding {number} ({row.rule}): {row.sentence!r}"
         names: dict[str, set[str]] = defaultdict(set)
         for value in row.values:
-            names[value["name"]].add(value["words"])
+            # "The work between MPI calls" is that of "what runs between MPI calls".
+            names[value["name"]].add(value["words"].removeprefix("what runs "))
         of_one = {name for name in names if not isinstance(CHECKS[row.rule, name](raw, row), AnyOf)}
         if several := sorted(name for name in of_one if len(names[name]) > 1):
             yield f"{where}: {several} have several values"

@@ -252,7 +252,7 @@ def test_a_recording_names_the_time_between_calls(tmp_path, monkeypatch):
     result = analyzed(barriers(2, 1, 1), tmp_path)
     monkeypatch.setattr(Run, "is_unwound", True)
     one = by_rule(result)["imbalance"]
-    assert one.sentence.startswith("Rank 0 works 2 times as long as the others in what runs between MPI calls of work;")
+    assert one.sentence.startswith("Rank 0 works 2 times as long as the others between MPI calls of work;")
     assert one.sentence.endswith("(Functions without MPI calls are not recorded.)")
 
 

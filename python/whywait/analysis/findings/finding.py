@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from whywait.analysis.changes import Changes
-from whywait.analysis.findings.words import Words
+from whywait.analysis.findings.words import UNSEEN, Words
 from whywait.analysis.focus import focused
 from whywait.analysis.iterations import known_iterations
 from whywait.analysis.losses import Losses
@@ -561,7 +561,7 @@ class Run:
         name = "/".join(names[-length:])
         # Functions without MPI calls are not recorded: their time is that of the function whose call came before.
         is_unknown = self.is_unwound and self.region(callpath).is_own
-        return f"what runs between MPI calls of {name}" if is_unknown else name
+        return f"{UNSEEN}{name}" if is_unknown else name
 
     @property
     def is_unwound(self) -> bool:

@@ -6,6 +6,7 @@ that differs from run to run comes from them, so that words can be checked again
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,11 @@ def joined(parts: Iterable[Words]) -> Words:
     return words + last
 
 
+_THAT_RUNS = "what runs "
+#: How the words for code begin that is only known to lie between calls.
+UNSEEN = f"{_THAT_RUNS}between MPI calls of "
+
+
 class Figures:
     """The figures and names of a rule: their units and meanings.
 
@@ -97,8 +103,16 @@ class Figures:
         made = []
         for name, value in values.items():
             unit, meaning = self.known[name]
-            is_all = unit == "share" and value > 1 - 1e-9 and f"{{{name}}} of it" in template
-            made.append(Value(name, value, unit, meaning, "all" if is_all else _UNITS[unit](value)))
+            words = _UNITS[unit](value)
+            if unit == "share" and value > 1 - 1e-9 and f"{{{name}}} of it" in template:
+                words = "all"
+            if unit == "name" and words.startswith(UNSEEN):
+                # "works in what runs between calls", "runs what runs between calls".
+                shorter = re.sub(rf"(?<!part )\bin (\{{{name}\}})", r"\1", template)
+                shorter = re.sub(rf"\bruns (\{{{name}\}})", r"works \1", shorter)
+                if shorter != template:
+                    template, words = shorter, words.removeprefix(_THAT_RUNS)
+            made.append(Value(name, value, unit, meaning, words))
         return Words(template.format_map({value.name: value.words for value in made}), tuple(made))
 
 
