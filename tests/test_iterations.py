@@ -79,6 +79,24 @@ def test_a_function_may_compute_between_the_calls_of_its_loop(tmp_path):
     assert (loop.num_rows, loop["duration"].to_pylist()[0]) == (10, pytest.approx(2))
 
 
+def test_ranks_may_call_different_functions_in_a_loop(tmp_path):
+    """Only the barrier at the end of each step is called by both, and takes little of the time."""
+    text = "*: main [0, 16]\n" + "".join(
+        f"""
+        0: serve [{t}, {t + 1.8}]
+        1: ask [{t}, {t + 1.8}]
+        *: MPI_Barrier [{t + 1.9}, {t + 2}]
+        """
+        for t in range(0, 16, 2)
+    )
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    loop = result.iterations()
+    assert (loop.num_rows, loop["duration"].to_pylist()[0]) == (8, pytest.approx(2))
+    # The last one has nothing but its barrier, which is no trend.
+    assert loop["duration"].to_pylist()[-1] == pytest.approx(0.1)
+    assert assess(result, loop)["trend"]["kind"] == "steady"
+
+
 def test_a_loop_has_a_name(steps):
     check = steps.iterations("main/check").to_pylist()
     assert [(row["begin"], row["end"]) for row in check] == [(16, 16.5), (16.5, 17), (17, 17.5)]

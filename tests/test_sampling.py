@@ -420,7 +420,7 @@ def test_the_error_of_a_faster_function_has_that_of_its_samples(tmp_path, capsys
     share = 91 / 122
     one = found("one", Scale("b", 0.5))
     assert one.sampling == pytest.approx(3 * 60 * 0.5 * sqrt(share * (1 - share) / 120))
-    assert (one.noise, one.total) == (None, None)
+    assert (one.noise, one.total) == (pytest.approx(0), pytest.approx(one.sampling))
     # A sample saves nothing, half, or all of its part.
     shares = {1.0: 30.5 / 122, 0.5: 90.5 / 122}
     mean = sum(part * share for part, share in shares.items())
@@ -429,7 +429,12 @@ def test_the_error_of_a_faster_function_has_that_of_its_samples(tmp_path, capsys
     assert both.sampling == pytest.approx(3 * 60 * sqrt(variance / 120))
     assert found("recorded", Scale("step", 0.5)).sampling == 0
     assert cli.main(["whatif", str(tmp_path / "one"), "--scale", "b=0.5"]) == 0
-    assert f"no iterations show the noise; sampling alone ±{one.sampling:.2f} s" in capsys.readouterr().out
+    assert f" + sampling {one.sampling:.2f} s" in capsys.readouterr().out
+    # Three iterations show no noise.
+    few = whywait.whatif(analyzed(tmp_path / "few", steps(count=3)), [Scale("b", 0.5)]).error_estimate
+    assert (few.noise, few.total) == (None, None)
+    assert cli.main(["whatif", str(tmp_path / "few"), "--scale", "b=0.5"]) == 0
+    assert f"no iterations show the noise; sampling alone ±{few.sampling:.2f} s" in capsys.readouterr().out
 
 
 def test_functions_of_samples_cannot_be_balanced(tmp_path):

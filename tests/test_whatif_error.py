@@ -56,6 +56,13 @@ def test_what_every_few_iterations_do_is_no_noise(tmp_path):
     assert (found.iterations, found.noise) == (12, pytest.approx(0, abs=1e-6))
 
 
+def test_a_marker_at_the_end_of_steps_cuts_the_last_one(tmp_path):
+    """Iterations begin with the barrier behind the work of each step: the last one has no work."""
+    text = "ranks 2\n*: main [0, 20]\n" + "".join(f"*: MPI_Barrier [{t + 1.8}, {t + 2}]\n" for t in range(0, 20, 2))
+    result = whywait.analyze(trace_from_text(text, tmp_path))
+    assert whywait.whatif(result, [Scale("main", 0.5)]).error_estimate.noise == pytest.approx(0, abs=1e-6)
+
+
 def test_noise_as_computed_by_hand(tmp_path):
     """The sums of two are 2, 4, 6, 4, 2. Their variance is 2.8, that of the run n/2 = 3 times as much."""
     found = simulated(tmp_path, [1, 1, 3, 3, 1, 1], 1.0).error_estimate
@@ -175,7 +182,7 @@ def test_generated_pairs_deviate_in_no_part_and_keep_their_estimate(capsys):
     assert 0 < parts["xns"]["computation"] < 0.2
     assert all(abs(parts["xns"][name]) < 0.1 for name in ("communication", "waiting"))
     known = [row["workload"] for row in rows if row["holds"] is not None]
-    assert known == ["lb-coll", "lb-p2p", "xns"]
+    assert known == ["lb-coll", "lb-p2p", "sweep", "xns"]
     assert cli.main([*command, "--workload", "xns"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"xns +16 +0% +0% +0% +0\.0\d+% .* yes$", out, re.MULTILINE)

@@ -12,11 +12,12 @@ The marker is named by the user or found: first from the program's declarations,
 loop has at least three iterations, the same number on every process, and half of the time outside ``MPI_Init`` and
 ``MPI_Finalize``. The main loop is a dynamic region or a phase; otherwise a parameter with increasing values;
 otherwise siblings that every process enters equally often and that have this much time together with what their
-caller computes between them. Among these siblings, the group with the same number of visits and the most time gives
-the number of iterations, and its first member is the marker; calls that begin and complete non-blocking messages
-count as one group with the visits of the rarest. In traces of PyTorch's profiler, an iteration is a step, however
-many there are; it has the same number on all ranks, whose records may begin at different ones. A call path has more
-time than those below it, so the outer of nested loops is found if its body is a call path.
+caller computes between them; otherwise siblings that it enters at least six times, with all that happens between
+them. Among these siblings, the group with the same number of visits and the most time gives the number of iterations,
+and its first member is the marker; calls that begin and complete non-blocking messages count as one group with the
+visits of the rarest. In traces of PyTorch's profiler, an iteration is a step, however many there are; it has the same
+number on all ranks, whose records may begin at different ones. A call path has more time than those below it, so the
+outer of nested loops is found if its body is a call path.
 """
 
 from __future__ import annotations
@@ -59,6 +60,10 @@ _PARAMETER = "parameter:"
 # What PyTorch's profiler counts.
 _STEP = "step"
 _FEWEST = 3
+# A last iteration that is shorter than this part of the median is cut.
+_CUT = 0.5
+# Calls that take little of the time themselves mark iterations from this number on.
+_MANY = 6
 _BEGINS = frozenset({"mpi_isend", "mpi_ibsend", "mpi_issend", "mpi_irsend", "mpi_irecv", "mpi_start", "mpi_startall"})
 _COMPLETES = frozenset({"mpi_wait", "mpi_waitall", "mpi_waitany", "mpi_waitsome"})
 _LEAST_SHARE = 0.5
@@ -199,19 +204,46 @@ class _Visits:
         """Return the loop with the most time, if it has enough, among the given call paths."""
         if among is not None and not among:
             return None
-        profile, above = self._result.profile, self._tree.above
+        profile = self._result.profile
         own = profile.by_position("time")
         time = profile.inclusive(own)
         ends = self._tree.mask("mpi_mgmt_startup")
         enough = _LEAST_SHARE * float(own[~ends].sum())
-        best: tuple[float, int, int] | None = None
         chosen = np.ones(len(self._tree), np.bool_) if among is None else np.isin(self._tree.preorder, among)
+        # Between its calls, a function may compute itself; else ranks may call different functions there.
+        found = self._longest(chosen, time, own, enough) or self._longest(chosen, time, time, enough, _MANY)
+        return None if found is None else self._loop(*found)
+
+    def _longest(
+        self,
+        chosen: npt.NDArray[np.bool_],
+        time: npt.NDArray[np.float64],
+        between: npt.NDArray[np.float64],
+        enough: float,
+        fewest: int = _FEWEST,
+    ) -> tuple[int, int] | None:
+        """Return the marker and the number of iterations of the loop with the most time.
+
+        Parameters
+        ----------
+        chosen
+            The call paths that can be its body.
+        time
+            The time of each call path with all that it calls.
+        between
+            The part of it that a caller has between the calls of the body.
+        enough
+            What a loop must have, with `between`.
+        fewest
+            The least number of visits.
+        """
+        above = self._tree.above
+        best: tuple[float, int, int] | None = None
         for parent in np.unique(above).tolist():
             siblings = np.flatnonzero((above == parent) & chosen)
-            siblings = siblings[self._per_process[siblings] >= _FEWEST]
-            # Between its calls, a function may compute itself.
-            around = float(own[parent]) if parent >= 0 else 0.0
-            if around + time[siblings].sum() < enough:
+            siblings = siblings[self._per_process[siblings] >= fewest]
+            around = float(between[parent]) if parent >= 0 else 0.0
+            if not siblings.size or around + time[siblings].sum() < enough:
                 continue
             counts = self._suggested_counts(siblings)
             for count in np.unique(counts).tolist():
@@ -221,7 +253,7 @@ class _Visits:
                 covered = around + float(time[inside].sum())
                 if best is None or covered > best[0]:
                     best = covered, marker, count
-        return None if best is None else self._loop(*best[1:])
+        return None if best is None else best[1:]
 
     def _suggested_counts(self, siblings: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the number of iterations that each call path suggests.
@@ -418,11 +450,9 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         ``periodic``
             What every k-th iteration has only: ``name`` of the collective operations, ``every``, and the ``first``.
         ``trend``
-            A straight line through all durations: its growth from one iteration to the next (``slope``, s) and over all
-        of
-            them (``change``, a share of the mean), its coefficient of determination (``fit``), and whether it
-        ``grows``,
-            ``shrinks`` or is ``steady``.
+            A straight line through all durations, but that of a last iteration that is cut: its growth from one
+            iteration to the next (``slope``, s) and over all of them (``change``, a share of the mean), its coefficient
+            of determination (``fit``), and whether it ``grows``, ``shrinks`` or is ``steady``.
 
     Notes
     -----
@@ -453,8 +483,13 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         "outliers": outliers[np.argsort(-duration[outliers], kind="stable")].tolist(),
         "limit": float(limits.max()),
         "periodic": periodic(table),
-        "trend": _trend(duration),
+        "trend": _trend(whole(duration)),
     }  # fmt: skip
+
+
+def whole(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return what iterations take without the last one if it is cut: if the marker ends a step, it has nothing else."""
+    return values[:-1] if values.size > 1 and values[-1] < _CUT * np.median(values[:-1]) else values
 
 
 def periodic(table: pa.Table) -> list[dict[str, Any]]:

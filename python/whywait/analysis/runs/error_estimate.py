@@ -29,7 +29,7 @@ import numpy as np
 
 from whywait.analysis.account import account
 from whywait.analysis.findings.few_cores import shared_cores
-from whywait.analysis.iterations import known_iterations
+from whywait.analysis.iterations import known_iterations, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -112,7 +112,7 @@ def _noise(result: ResultData) -> tuple[float | None, int]:
     table = known_iterations(result) if result.has_causes else None
     if table is None:
         return None, 0
-    own = table["critical_path"].to_numpy()
+    own = whole(table["critical_path"].to_numpy())
     off = _unexplained(own)
     sums = off[1:] + off[:-1]
     if len(sums) < _FEWEST:
