@@ -14,7 +14,7 @@ import pytest
 import whywait
 from whywait.hypotheses import Cpu, Scale
 
-from tests.tracedsl import ticks, trace_from_text
+from tests.tracedsl import new_archive, ticks, trace_from_text
 
 DATA = Path(__file__).parent / "data"
 COPIES = 25  # of each archive
@@ -158,3 +158,20 @@ def test_the_first_receive_without_a_send_is_named(tmp_path):
     result = whywait.analyze(trace_from_text(f"0: main [0, 8]\n{receives}", tmp_path))
     (row,) = [row for row in result.inconsistencies().to_pylist() if row["kind"] == "unmatched_receive"]
     assert row["time"] == pytest.approx(2.5)
+
+
+def test_a_process_without_threads_has_no_iterations(tmp_path):
+    with new_archive(tmp_path, timer_resolution=1000) as archive:
+        definitions = archive.definitions
+        node = definitions.system_tree_node("node")
+        first, _ = (definitions.location_group(f"MPI Rank {rank}", system_tree_parent=node) for rank in range(2))
+        regions = [definitions.region(name) for name in ("main", "step")]
+        location = definitions.location("Master thread", group=first)
+        events = archive.event_writer_from_location(location)
+        events.enter(1000, regions[0])
+        for number in range(5):
+            events.enter(2000 + 100 * number, regions[1])
+            events.leave(2050 + 100 * number, regions[1])
+        events.leave(3000, regions[0])
+    result = whywait.analyze(tmp_path)
+    assert result.iterations("main/step").num_rows == 5

@@ -281,6 +281,9 @@ impl Finder<'_> {
         let waits = self.analysis.waits.of(number).1;
         for process in shard.processes {
             let process = &trace.definitions.processes[process];
+            if process.locations.len() == 0 {
+                continue;
+            }
             let master = process.locations.start;
             let (bounds, values) = match &self.request.marker {
                 Marker::CallPath { callpath, every, body } => {
@@ -489,9 +492,8 @@ fn marker_callpath(trace: &Trace, marker: &Marker) -> Result<CallPathId> {
         Marker::CallPath { callpath, .. } => return Ok(*callpath),
         Marker::Parameter(ids) => ids,
     };
-    let places = trace.shards.iter().flat_map(|shard| {
-        shard.processes.map(move |process| (shard, trace.definitions.processes[process].locations.start))
-    });
+    let places =
+        trace.shards.iter().flat_map(|shard| shard.masters(&trace.definitions).map(move |master| (shard, master)));
     let first = places.map(|(shard, master)| (shard, master, parameters::changes(shard, master, ids)));
     let own = first
         .filter_map(|(shard, master, changes)| Some(parameters::callpath(&trace.tree, shard, master, changes.first()?)))

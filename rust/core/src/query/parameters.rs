@@ -17,7 +17,7 @@ use whywait_otf2::enums::ParameterType;
 
 use crate::Result;
 use crate::analysis::Analysis;
-use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::ids::{CallPathId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::trace::columns::ParameterChange;
 use crate::trace::{CallTree, Shard, Trace};
@@ -80,8 +80,7 @@ fn describe(trace: &Trace, name: &str) -> Result<Parameter> {
     let (ids, kind) = named(trace.records(), name);
     let of_shard = |shard: &Shard| {
         let mut own = Own { least: u32::MAX, most: 0, rises: kind != ParameterType::STRING, inside: 0, outside: 0 };
-        for process in shard.processes {
-            let master = trace.definitions.processes[process].locations.start;
+        for master in shard.masters(&trace.definitions) {
             let changes = changes(shard, master, &ids);
             let count = changes.len() as u32;
             let order = |change: &ParameterChange| match kind {
@@ -152,13 +151,14 @@ pub(super) fn changes(shard: &Shard, location: LocationId, ids: &[u32]) -> Vec<P
 /// The values of parameters on all processes, in order, if these are numbers that rise, and each process says when its record
 /// began: profilers begin at different iterations, of which the value tells the number. Collective.
 pub(super) fn values_of_windows(trace: &Trace, ids: &[u32]) -> Result<Vec<i64>> {
-    let of_process = |(shard, process): (&Shard, ProcessId)| {
-        let process = &trace.definitions.processes[process];
-        let changes = changes(shard, process.locations.start, ids);
+    let of_process = |(shard, master): (&Shard, LocationId)| {
+        let process = &trace.definitions.processes[trace.definitions.locations[master].process];
+        let changes = changes(shard, master, ids);
         let values: Vec<i64> = changes.iter().map(|change| change.value.cast_signed()).collect();
         (process.recorded.0.is_some() && values.is_sorted_by(|a, b| a < b)).then_some(values)
     };
-    let processes = trace.shards.iter().flat_map(|shard| shard.processes.map(move |process| (shard, process)));
+    let processes =
+        trace.shards.iter().flat_map(|shard| shard.masters(&trace.definitions).map(move |master| (shard, master)));
     let own: Option<Vec<Vec<i64>>> = processes.map(of_process).collect();
     let all: Option<Vec<Vec<Vec<i64>>>> = trace.exchange.allgather(own)?.into_iter().collect();
     let mut values = all.unwrap_or_default().concat().concat();

@@ -274,6 +274,12 @@ impl Shard {
         LocationId::at(self.locations.start.index() + i)
     }
 
+    /// The master threads of its processes. A process of a damaged recording may have no thread at all.
+    pub fn masters(&self, definitions: &DefinitionIndex) -> impl Iterator<Item = LocationId> {
+        let locations = self.processes.map(|process| definitions.processes[process].locations);
+        locations.filter(|locations| locations.len() > 0).map(|locations| locations.start)
+    }
+
     /// Position of a location within the shard.
     #[must_use]
     #[inline]
