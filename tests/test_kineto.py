@@ -11,6 +11,7 @@ import pytest
 import whywait
 from whywait.analysis.devices.groups import device_groups
 from whywait.analysis.findings import findings
+from whywait.analysis.focus import focused
 from whywait.cli import main
 from whywait.hypotheses import Scale
 
@@ -284,6 +285,7 @@ def test_a_step_has_the_same_number_on_all_ranks():
 def test_profilers_that_start_and_stop_apart_agree_on_a_part():
     result = analyzed("gloo_window")
     assert result.facts["focus_rule"] == "profiler"
+    assert focused(result).focus.phrase == "the time that all ranks recorded"
     assert result.facts["focus_end"] - result.facts["focus_begin"] < 0.1 < result.facts["length"]
     assert analyzed("windows").facts["focus_end"] - analyzed("windows").facts["focus_begin"] == pytest.approx(
         0.18, abs=1e-4

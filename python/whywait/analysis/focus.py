@@ -41,17 +41,22 @@ class Focus(NamedTuple):
         Its begin and end, seconds since the start of the trace; None for the whole time.
     callpath
         The call path, as in `whywait.model.selection.find_callpaths`; None for all. It is cut at the window.
+    rule
+        The rule that bounds it, as the fact ``focus_rule``; None if none does.
     """
 
     name: str
     window: tuple[float, float] | None = None
     callpath: str | None = None
+    rule: str | None = None
 
     @property
     def phrase(self) -> str:
         """The phrase for the reference of shares of the time."""
         if self.callpath is not None:
             return f"the time in {self.callpath}"
+        if self.window and self.rule == "profiler":
+            return "the time that all ranks recorded"
         return "the time between start-up and shutdown" if self.window else "all time"
 
     def length(self, result: ResultData) -> float:
@@ -81,7 +86,8 @@ def find_focus(result: ResultData, name: str | None = None) -> Focus:
     # Results of version 0.2.0 have bounds, those until the first Enter of MPI_Finalize, but no rule.
     if name == ALL or "focus_begin" not in result.facts or result.facts.get("focus_rule") in {"whole", "window"}:
         return Focus(ALL)
-    return Focus("run", (result.facts["focus_begin"], result.facts["focus_end"]))
+    window = result.facts["focus_begin"], result.facts["focus_end"]
+    return Focus("run", window, rule=result.facts.get("focus_rule"))
 
 
 class FocusedData(ResultData):
