@@ -173,6 +173,10 @@ mod tests {
         // Both steps of a dimension of two that is periodic lead to the same place, of one to itself.
         let places: Vec<(u32, &[u32])> = vec![(0, &[0, 0]), (1, &[1, 0])];
         assert_eq!(neighbors(&[(2, true), (1, true)], &places, 2).unwrap().0, [1, 0]);
+        // The ends of three in a row are neighbors if the row is periodic.
+        let places: Vec<(u32, &[u32])> = vec![(0, &[0]), (1, &[1]), (2, &[2])];
+        assert_eq!(neighbors(&[(3, false)], &places, 3).unwrap().0, [1, 0, 2, 1]);
+        assert_eq!(neighbors(&[(3, true)], &places, 3).unwrap().0, [1, 2, 0, 2, 0, 1]);
     }
 
     #[test]
