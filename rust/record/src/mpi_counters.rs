@@ -257,7 +257,9 @@ mod tests {
         for (pattern, name) in [("*", ""), ("*", "a"), ("a*c", "abc"), ("a*c", "ac"), ("*queue*", "my_queue_length")] {
             assert!(matches(pattern, name), "{pattern} {name}");
         }
-        for (pattern, name) in [("", "a"), ("a", "ab"), ("a*c", "abcd"), ("ab*b", "ab"), ("*x*", "abc")] {
+        for (pattern, name) in
+            [("", "a"), ("a", "ab"), ("a*c", "abcd"), ("ab*b", "ab"), ("*ab*b", "ab"), ("*x*", "abc")]
+        {
             assert!(!matches(pattern, name), "{pattern} {name}");
         }
     }
