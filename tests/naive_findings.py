@@ -1006,6 +1006,19 @@ def _(raw, _row):
     return AtMost(len(raw.ranks) ** 2)
 
 
+@check("group", "slow_network")
+def _(raw, row):
+    said = row.value("group")
+    ranks = {int(number) for number in re.findall(r"\d+", said.partition("(ranks ")[2])}
+    assert ranks <= set(raw.ranks)
+    return said
+
+
+@check("of_group", "slow_network")
+def _(_raw, _row):
+    return AtMost(1.0)
+
+
 @check("idle", "compile_once")
 def _(raw, _row):
     return of_devices(raw, "starved.compile")
