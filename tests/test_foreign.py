@@ -84,6 +84,17 @@ def test_databases_are_told_apart(tmp_path, capsys):
         assert f"{tmp_path / name}{words}" in said(tmp_path / name, capsys)
 
 
+@pytest.mark.parametrize("damage", [(b"TABLE people", b"TABL\xc5 people"), (b"people", b"peo\xc4le")])
+def test_a_damaged_schema_is_an_error(damage, tmp_path):
+    file = tmp_path / "report.sqlite"
+    with sqlite3.connect(file) as base:
+        base.execute("CREATE TABLE people (start INT)")
+    base.close()
+    file.write_bytes(file.read_bytes().replace(*damage))
+    with pytest.raises(whywait.Error):
+        whywait.analyze(file)
+
+
 def test_the_command_that_exports_reports_is_said(tmp_path, capsys):
     (tmp_path / "report.0.nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report ")
     command = 'nsys export --type=sqlite --include-blobs=true -o "${f%.nsys-rep}.sqlite" "$f"; done'

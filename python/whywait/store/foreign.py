@@ -219,8 +219,11 @@ def _head(file: Path) -> bytes:
     except OSError:
         return b""
     if head.startswith(_MAGIC):
-        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
-            return _TABLES + " ".join(name for (name,) in base.execute("SELECT name FROM sqlite_schema")).encode()
+        # Of a damaged schema, names are no text, nor is what SQLite says of them.
+        damage = (sqlite3.Error, UnicodeDecodeError)
+        with suppress(*damage), closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            names = base.execute("SELECT CAST(name AS BLOB) FROM sqlite_schema WHERE name IS NOT NULL")
+            return _TABLES + b" ".join(name for (name,) in names)
         return b""
     if not head.startswith(b"\x1f\x8b"):
         return head
