@@ -123,7 +123,7 @@ def test_queues_of_open_mpi(mpi, tmp_path, arguments):
 
 @pytest.mark.parametrize("run", ["late", "small"])
 def test_software_counters_of_open_mpi(run, tmp_path):
-    """They are what Open MPI prints, but for what the recorder sends itself; the replay has them between two numbers."""
+    """They are what Open MPI prints, less what the recorder sends itself; the replay has them between two numbers."""
     if unexpected.library() is None:
         pytest.skip("no Open MPI that counts (WHYWAIT_SPC_OPENMPI)")
     found, printed, counters = unexpected.measure(run, tmp_path)
