@@ -37,6 +37,7 @@ STAND_IN = {
 ELSEWHERE = {
     "whywait serve": "test_serve: it runs until it is stopped",
     "whywait demo": "test_data",
+    "whywait counters counted": "tests/record/test_counters: it needs an Open MPI that counts",
     "whywait counters import": "test_counters_import: it needs the files of Open MPI",
     "whywait iterations results --iterations step": "test_iterations: it needs a program with this parameter",
     "whywait iterations results --iterations parameter:step": "test_iterations: it needs a program with this parameter",

@@ -33,9 +33,9 @@ function time(model) {
   const ranks = byRank(model, painted);
   const ofDevices = devices(model);
   // What the verdict is about comes first.
-  const isOfDevices = ofDevices && model.story.found?.of_devices;
+  const leads = model.story.found?.of_devices && ofDevices;
   return { repaint: ranks?.repaint, node: card("Where the time went", model.story.focus.name === "all" ? null : `In ${model.story.focus.phrase}.`,
-    isOfDevices && [ofDevices, make("section", { class: "of-devices" }, make("h3", {}, "The CPUs", make("span", {}, seconds(whole))))],
+    leads && [leads, make("section", { class: "of-devices" }, make("h3", {}, "The CPUs", make("span", {}, seconds(whole))))],
     make("div", { class: "stack", role: "img", "aria-label": painted.map((part) => `${part.label} ${percent(part.share)}`).join(", ") },
       painted.map((part) => make("a", {
         class: `part ${part.family}${part.color.endsWith("-0)") ? "" : " light"}`, href: exploreLink(part.metric), style: { "flex-grow": part.share, "--color": part.color },
@@ -49,7 +49,7 @@ function time(model) {
       inside.length === 1 && inside[0].label === name &&
         make("a", { class: "legend-row", href: exploreLink(inside[0].metric), title: inside[0].about }, swatch(inside[0]),
           make("span", {}, inside[0].family === "work" ? "the program itself" : name), make("b", {}, seconds(value)), make("span", {}, percent(value / whole)))))),
-    ranks?.node, !isOfDevices && ofDevices) };
+    ranks?.node, !leads && ofDevices) };
 }
 
 // What all devices did, as a bar of its own.
