@@ -4,7 +4,7 @@ use crate::clock::now;
 use crate::comms::Comm;
 use crate::completions::{List, failed, is_collective, leave_any, leave_completed, leave_some};
 use crate::context::Context;
-use crate::files::{self};
+use crate::files;
 use crate::format::{
     Entry, Extension, LOCK_EXCLUSIVE, LOCK_SHARED, NAME_COMM, NAME_WINDOW, NONE, NOTE_FREED_RECEIVE, PEER_ALL,
     PEER_NULL, PEER_ROOT, PEER_UNDEFINED, Partitions, Request as Item, RequestKind, flags,
@@ -14,9 +14,9 @@ use crate::real::own;
 use crate::requests::{MESSAGES, REQUESTS, Request, put_back};
 use crate::spool::Payload;
 use crate::status::Status;
-use crate::table::{Class, Function, Role, number};
+use crate::table::{Class, Function, Role, number, of_aio, of_files};
 use crate::thread::Thread;
-use crate::windows::{self};
+use crate::windows;
 use crate::{aio, armci, kept, locks, posix, process, real, shmem, state, thread_starts};
 use std::sync::atomic::Ordering;
 
@@ -411,20 +411,8 @@ pub(crate) fn before(context: &mut Context) {
         | Class::ShmemTryLock
         | Class::ShmemUnlock
         | Class::ShmemColl => shmem::enter(context),
-        Class::PosixOpen
-        | Class::PosixClose
-        | Class::PosixIo
-        | Class::PosixChar
-        | Class::PosixScan
-        | Class::PosixFlush
-        | Class::PosixSeek
-        | Class::PosixDup
-        | Class::PosixStatus
-        | Class::PosixMap
-        | Class::PosixName
-        | Class::PosixCopy
-        | Class::PosixCloseRange => posix::enter(context),
-        Class::PosixAio | Class::PosixAioList | Class::PosixAioWait | Class::PosixAioEnd => aio::enter(context),
+        of_files!() => posix::enter(context),
+        of_aio!() => aio::enter(context),
         Class::ArmciColl
         | Class::ArmciPut
         | Class::ArmciGet
@@ -467,20 +455,8 @@ pub(crate) fn after(context: &mut Context) {
             process::finalized();
         }
         Class::Pcontrol => {}
-        Class::PosixOpen
-        | Class::PosixClose
-        | Class::PosixIo
-        | Class::PosixChar
-        | Class::PosixScan
-        | Class::PosixFlush
-        | Class::PosixSeek
-        | Class::PosixDup
-        | Class::PosixStatus
-        | Class::PosixMap
-        | Class::PosixName
-        | Class::PosixCopy
-        | Class::PosixCloseRange => posix::leave(context),
-        Class::PosixAio | Class::PosixAioList | Class::PosixAioWait | Class::PosixAioEnd => aio::leave(context),
+        of_files!() => posix::leave(context),
+        of_aio!() => aio::leave(context),
         // Zero: the lock was free, or the condition does not hold.
         Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
         Class::ArmciPut | Class::ArmciGet | Class::ArmciAtomic | Class::ArmciWait => armci::leave(context),

@@ -14,6 +14,37 @@ pub(crate) const PROFILING: usize = 1;
 /// In [`Function::roles`]: no such argument.
 pub(crate) const NO: u8 = u8::MAX;
 
+/// The classes of functions about files as a pattern, but for asynchronous operations: hooks match them in several places.
+macro_rules! of_files {
+    () => {
+        $crate::table::Class::PosixOpen
+            | $crate::table::Class::PosixClose
+            | $crate::table::Class::PosixIo
+            | $crate::table::Class::PosixChar
+            | $crate::table::Class::PosixScan
+            | $crate::table::Class::PosixFlush
+            | $crate::table::Class::PosixSeek
+            | $crate::table::Class::PosixDup
+            | $crate::table::Class::PosixStatus
+            | $crate::table::Class::PosixMap
+            | $crate::table::Class::PosixName
+            | $crate::table::Class::PosixCopy
+            | $crate::table::Class::PosixCloseRange
+    };
+}
+pub(crate) use of_files;
+
+/// The same of asynchronous operations on files.
+macro_rules! of_aio {
+    () => {
+        $crate::table::Class::PosixAio
+            | $crate::table::Class::PosixAioList
+            | $crate::table::Class::PosixAioWait
+            | $crate::table::Class::PosixAioEnd
+    };
+}
+pub(crate) use of_aio;
+
 /// Whose function it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
@@ -85,26 +116,7 @@ impl Class {
 
     /// Whether it is about files, and no function of MPI.
     pub(crate) const fn is_of_files(self) -> bool {
-        matches!(
-            self,
-            Self::PosixOpen
-                | Self::PosixClose
-                | Self::PosixIo
-                | Self::PosixChar
-                | Self::PosixScan
-                | Self::PosixFlush
-                | Self::PosixSeek
-                | Self::PosixDup
-                | Self::PosixStatus
-                | Self::PosixMap
-                | Self::PosixName
-                | Self::PosixCopy
-                | Self::PosixCloseRange
-                | Self::PosixAio
-                | Self::PosixAioList
-                | Self::PosixAioWait
-                | Self::PosixAioEnd
-        )
+        matches!(self, of_files!()) || matches!(self, of_aio!())
     }
 
     /// Whether MPI ends with calls of it: with OpenSHMEM, also if the program began MPI itself.
