@@ -284,8 +284,7 @@ pub(in crate::whatif) fn collect(
                 let times = calls.iter().map(|call| (call.enter, call.leave));
                 Flow::inferred(kind, members, times).or_else(|| Flow::recorded(kind, members))
             };
-            let topology = flow.filter(|flow| flow.needs == Needs::Near);
-            let topology = topology.and_then(|_| collectives::neighborhood(trace, members));
+            let topology = || collectives::neighborhood(trace, members);
             let mut operation = flow.and_then(|flow| of_flow(flow, members, &calls, topology));
             if let (Kind::AllToOne, false, Some(operation)) = (kind, on_device, &mut operation) {
                 operation.arcs.extend(in_tree(members, &calls));
@@ -343,11 +342,11 @@ pub(in crate::whatif) fn barrier(calls: &[Call], cost: Option<i64>, builder: &mu
 }
 
 /// The arcs of an operation by its flow, for neighbors on a topology; `None` if that is unknown.
-pub(in crate::whatif) fn of_flow(
+pub(in crate::whatif) fn of_flow<'a>(
     flow: Flow,
     members: &[Member],
     calls: &[Call],
-    topology: Option<&Topology>,
+    topology: impl FnOnce() -> Option<&'a Topology>,
 ) -> Option<Operation> {
     let calls_of = |is: fn(Flow, &Member) -> bool| {
         members.iter().zip(calls).filter(move |(member, _)| is(flow, member)).map(|(_, call)| call)
@@ -362,7 +361,7 @@ pub(in crate::whatif) fn of_flow(
             })
         }
         Needs::Lower => Some(scan(flow, members, calls)),
-        Needs::Near => topology.map(|topology| neighborhood(members, calls, topology)),
+        Needs::Near => topology().map(|topology| neighborhood(members, calls, topology)),
     }
 }
 
@@ -411,7 +410,7 @@ fn nonblocking(
             continue;
         }
         let flow = Flow::recorded(Kind::of(members[0].operation), &members);
-        let topology = trace.definitions.topologies.of(comm);
+        let topology = || trace.definitions.topologies.of(comm);
         let operation = flow.and_then(|flow| of_flow(flow, &members, &calls, topology));
         let operation = match network {
             None => operation,

@@ -45,7 +45,7 @@ pub(in crate::whatif) fn collect(
         };
         for (kind, group) in ways {
             let (members, calls): (Vec<Member>, Vec<Call>) = group.into_iter().unzip();
-            let Some(arcs) = Flow::recorded(kind, &members).and_then(|flow| of_flow(flow, &members, &calls, None))
+            let Some(arcs) = Flow::recorded(kind, &members).and_then(|flow| of_flow(flow, &members, &calls, || None))
             else {
                 continue;
             };
