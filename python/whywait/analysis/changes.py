@@ -266,10 +266,10 @@ class Changes:
             option = f"--protocol '{_SYNCHRONOUS}=eager'"
             what, locations = f"{_SYNCHRONOUS} as eager sends", len(self._result.places)
             return Change(protocol, what, "eager", "Sent eagerly", option, locations=locations)
-        size = self.largest_message()
+        size = self._largest_message()
         return self.eager(size) if size else None
 
-    def largest_message(self) -> int:
+    def _largest_message(self) -> int:
         """Return the largest mean message size of a call path on a rank; 0 without messages."""
         profile = profile_with(self._result, "bytes_sent")
         count, volume = (profile.cells(name) for name in ("comms_send", "bytes_sent"))

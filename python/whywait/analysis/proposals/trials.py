@@ -70,11 +70,11 @@ class Trials:
 
     def of(self, changes: Sequence[Change]) -> list[Trial]:
         """Return the lengths with each of the changes alone."""
-        after = self._after([change] for change in changes)
-        return [
-            Trial(self.measured if change.base is None else self._on(change.base), length)
-            for change, length in zip(changes, after, strict=True)
-        ]
+        before = [self.measured if change.base is None else self._on(change.base) for change in changes]
+        # Where no network fits, a simulation on another one says nothing.
+        comparable = [[change] for change, length in zip(changes, before, strict=True) if length is not None]
+        after = iter(self._after(comparable))
+        return [Trial(length, None if length is None else next(after)) for length in before]
 
     def together(self, changes: Sequence[Change]) -> float | None:
         """Return the length with all of the changes; None if they cannot be applied."""
