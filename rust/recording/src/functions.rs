@@ -209,6 +209,12 @@ impl Function {
         }
     }
 
+    /// Whether it is a moment of a construct of OpenMP rather than a function.
+    #[must_use]
+    pub(crate) fn is_construct(&self) -> bool {
+        self.class == Class::Omp
+    }
+
     /// Whether it is a moment in the life of a thread, or of a construct, rather than a function.
     #[must_use]
     pub(crate) fn is_moment(&self) -> bool {

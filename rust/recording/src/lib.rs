@@ -9,9 +9,7 @@
 
 #![deny(unsafe_code)]
 
-mod armci;
 mod clocks;
-mod collectives;
 mod constructs;
 mod contexts;
 mod cores;
@@ -27,18 +25,15 @@ pub mod format;
 mod function_ids;
 mod functions;
 mod interfaces;
+mod libraries;
 mod messages;
 mod model;
 mod openmp;
-mod partitions;
 mod paths;
-mod posix;
 mod requests;
-mod rma;
 mod samples;
 mod sampling;
 mod selection;
-mod shmem;
 mod shmem_windows;
 mod spool;
 mod survey;

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::expand::Job;
 use crate::format::{Call, PEER_ANY, RequestKind, TAG_ANY, flags};
 use crate::functions::{Class, FUNCTIONS};
-use crate::partitions::ranges;
+use crate::libraries::ranges;
 use crate::requests::listed;
 use crate::spool::{Slot, call as decoded, extension};
 

@@ -1,6 +1,7 @@
 //! Requests that a call completed or started, as extensions list them.
 
-use crate::format::{Extension, NONE, Request as RawRequest, RequestKind};
+use crate::format::{Call, Extension, NONE, Request as RawRequest, RequestKind, flags};
+use crate::functions::Class;
 use crate::spool::{Slot, extension, word};
 
 /// A request that was completed or started.
@@ -58,6 +59,44 @@ pub(crate) fn listed(slot: &Slot) -> impl Iterator<Item = Request> + '_ {
             function: 0,
         }
     })
+}
+
+/// Requests that a call started, as far as extensions list them.
+pub(crate) fn started(class: Class, after: &[Slot]) -> impl Iterator<Item = Request> + '_ {
+    let lists = matches!(class, Class::Start | Class::Startall);
+    after.iter().filter(move |_| lists).flat_map(listed)
+}
+
+/// Requests that a call completed.
+pub(crate) fn completed<'a>(class: Class, call: &Call, after: &'a [Slot]) -> impl Iterator<Item = Request> + use<'a> {
+    let has_one = matches!(class, Class::Wait | Class::Waitany | Class::Test | Class::Testany);
+    let lists = has_one || matches!(class, Class::Waitall | Class::Waitsome | Class::Testall | Class::Testsome);
+    let is_one = has_one && call.flags & flags::LISTED == 0;
+    let kind = call.kind();
+    let lists = lists && (!is_one || kind == RequestKind::Collective as u8);
+    let failed = call.flags & flags::FAILED != 0;
+    let one = (is_one && !lists && kind != RequestKind::None as u8 && !failed).then_some(Request {
+        kind,
+        id: call.id,
+        bytes: call.received,
+        peer: call.source,
+        tag: call.arrived_tag,
+        object: call.object,
+        received: 0,
+        function: 0,
+    });
+    one.into_iter().chain(after.iter().filter(move |_| lists).flat_map(listed))
+}
+
+/// Whether no record of Score-P 7.1 tells of the requests that a function makes.
+pub(crate) fn are_unknown(class: Class) -> bool {
+    class == Class::Imrecv
+}
+
+/// The ids of the requests that a call may have made.
+pub(crate) fn made(class: Class, call: &Call) -> impl Iterator<Item = u64> + use<> {
+    let second = (class == Class::Isendrecv).then_some(call.id.wrapping_add(1));
+    std::iter::once(call.id).chain(second)
 }
 
 /// The bytes of a call that has too many for its slot.

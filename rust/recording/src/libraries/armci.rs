@@ -6,6 +6,7 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, LockType, RmaAtomicType, RmaSyncLevel, RmaSyncType};
 use whywait_otf2::records::UNDEFINED;
 
+use super::library::{Called, Library, Process};
 use crate::format::{Call, PEER_ALL};
 use crate::functions::{Class, Function};
 use crate::model::ArmciWindow;
@@ -38,9 +39,11 @@ impl Armci {
     pub(crate) fn new(window: Option<ArmciWindow>) -> Self {
         Self { window, last: 0, under_way: Vec::new(), unfenced: BTreeMap::new() }
     }
+}
 
-    /// Records of a call with the time of its entry.
-    pub(crate) fn enter(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64) {
+impl Library for Armci {
+    fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, _process: &mut Process<'_>) {
+        let Called { function, ref call, bytes, .. } = *called;
         let Some(window) = self.window else { return };
         if function.class == Class::ArmciColl {
             out.put(call.enter, &Event::RmaCollectiveBegin {});
@@ -68,8 +71,8 @@ impl Armci {
         out.put(call.enter, &event);
     }
 
-    /// Records of a call with the time of its return.
-    pub(crate) fn leave(&mut self, out: &mut Out<'_>, function: &Function, call: &Call) {
+    fn leave(&mut self, out: &mut Out<'_>, called: &Called<'_>, _process: &mut Process<'_>) {
+        let Called { function, ref call, .. } = *called;
         let Some(window) = self.window else { return };
         let (win, time) = (window.id, call.leave);
         match function.class {
@@ -98,7 +101,9 @@ impl Armci {
             }
         }
     }
+}
 
+impl Armci {
     /// An operation on one target returned.
     fn operation(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, (win, remote): (Id, u32)) {
         let (time, matching_id) = (call.leave, self.last);

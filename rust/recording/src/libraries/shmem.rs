@@ -8,8 +8,9 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, LockType, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::records::UNDEFINED;
 
+use super::library::{Called, Library, Process};
 use crate::format::{Call, flags};
-use crate::functions::{Class, Function};
+use crate::functions::Class;
 use crate::shmem_windows::{Set, Windows};
 use crate::thread::Out;
 use crate::unify::Id;
@@ -33,9 +34,11 @@ impl<'a> Shmem<'a> {
     pub(crate) fn new(windows: Option<&'a Windows>) -> Self {
         Self { windows, matching: 0, moved: false, made: FxHashSet::default() }
     }
+}
 
-    /// Records of a call with the time of its entry.
-    pub(crate) fn enter(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64) {
+impl Library for Shmem<'_> {
+    fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, _process: &mut Process<'_>) {
+        let Called { function, ref call, bytes, .. } = *called;
         let Some(windows) = self.windows else { return };
         let (win, time, matching_id) = (windows.all, call.enter, self.matching);
         let remote = u32::try_from(call.peer).ok().filter(|remote| *remote < windows.size);
@@ -66,8 +69,8 @@ impl<'a> Shmem<'a> {
         }
     }
 
-    /// Records of a call with the time of its return.
-    pub(crate) fn leave(&mut self, out: &mut Out<'_>, function: &Function, call: &Call, bytes: u64) {
+    fn leave(&mut self, out: &mut Out<'_>, called: &Called<'_>, _process: &mut Process<'_>) {
+        let Called { function, ref call, bytes, .. } = *called;
         let Some(windows) = self.windows else { return };
         let (win, time, matching_id) = (windows.all, call.leave, self.matching);
         match function.class {
