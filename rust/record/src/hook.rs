@@ -5,8 +5,8 @@ use crate::calls;
 use crate::context::Context;
 use crate::frame::{Frame, Returned};
 use crate::modes::{KEEP, MODES, PASS, RECORD, SPECIAL};
-use crate::table::{Class, FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
-use crate::{armci, fault, kept, polling, posix, process, real, state, thread, thread_starts};
+use crate::table::{FUNCTIONS, Function, LARGE, Owner, PROFILING, number};
+use crate::{fault, kept, polling, posix, process, real, state, thread, thread_starts};
 use std::arch::naked_asm;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -190,10 +190,10 @@ fn within(symbol: usize, function: &'static Function, frame: Frame) -> Returned 
     if function.class.ends() {
         fault::caught(process::finalizing);
     }
-    let makes = function.class == Class::WinCreate || kept::is_kept(function.class);
+    let makes = function.class.makes_window() || kept::is_kept(function.class);
     let Some(thread) = thread::in_armci(function.owner).filter(|_| makes) else { return real::call(symbol, frame) };
-    if function.class == Class::WinCreate {
-        armci::makes_window();
+    if function.class.makes_window() {
+        calls::makes_window();
         return real::call(symbol, frame);
     }
     let mut context = Context::new(function, symbol >> 2, symbol & LARGE != 0, frame, thread, false);

@@ -16,7 +16,6 @@
 
 mod abi;
 mod aio;
-mod armci;
 mod callers;
 mod calls;
 mod clock;
@@ -56,7 +55,6 @@ mod sampler;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "unsampled.rs"]
 mod sampler;
-mod shmem;
 mod spool;
 mod stack;
 mod state;

@@ -119,6 +119,11 @@ impl Class {
         matches!(self, of_files!()) || matches!(self, of_aio!())
     }
 
+    /// Whether calls of it make a window.
+    pub(crate) const fn makes_window(self) -> bool {
+        matches!(self, Self::WinCreate)
+    }
+
     /// Whether MPI ends with calls of it: with OpenSHMEM, also if the program began MPI itself.
     pub(crate) const fn ends(self) -> bool {
         matches!(self, Self::Finalize | Self::ShmemFinalize)

@@ -5,7 +5,7 @@ use crate::format::{NONE, PEER_UNDEFINED};
 use crate::table::{Class, Role};
 
 /// Writes the first half of the slot of a call.
-pub(crate) fn enter(context: &mut Context) {
+pub(super) fn enter(context: &mut Context) {
     let element = u64::from(context.function.element);
     // A number of elements is a `size_t` or an `int`; functions without one have one element.
     let bytes = if context.has(Role::Scount) {
@@ -30,4 +30,11 @@ pub(crate) fn enter(context: &mut Context) {
         Class::ShmemColl => context.enter(PEER_UNDEFINED, 0, NONE, bytes),
         _ => context.enter(PEER_UNDEFINED, 0, NONE, 0),
     }
+}
+
+/// Writes the second half.
+pub(super) fn leave(context: &mut Context) {
+    // Zero: the lock was free, or the condition does not hold.
+    let tells = matches!(context.function.class, Class::ShmemTryLock | Class::ShmemTest);
+    context.leave(i32::from(tells && context.value as i32 != 0), 0, 0, 0);
 }

@@ -14,7 +14,7 @@ pub(crate) fn makes_window() {
 }
 
 /// Writes the first half of the slot of a call.
-pub(crate) fn enter(context: &mut Context) {
+pub(super) fn enter(context: &mut Context) {
     let target = |context: &Context, other| if context.has(Role::Target) { context.int(Role::Target) } else { other };
     match context.function.class {
         Class::ArmciPut | Class::ArmciGet | Class::ArmciAtomic | Class::ArmciRmw => {
@@ -29,10 +29,15 @@ pub(crate) fn enter(context: &mut Context) {
     }
 }
 
-/// Writes the second half: the handle of the operation that the call begins or completes.
-pub(crate) fn leave(context: &mut Context) {
-    let handle = context.word(Role::Handle) as u64;
-    context.leave(i32::from(HAS_WINDOWS.load(Relaxed)), 0, 0, handle);
+/// Writes the second half: of operations, the handle of the one that the call begins or completes.
+pub(super) fn leave(context: &mut Context) {
+    match context.function.class {
+        Class::ArmciPut | Class::ArmciGet | Class::ArmciAtomic | Class::ArmciWait => {
+            let handle = context.word(Role::Handle) as u64;
+            context.leave(i32::from(HAS_WINDOWS.load(Relaxed)), 0, 0, handle);
+        }
+        _ => context.leave(0, 0, 0, 0),
+    }
 }
 
 /// Bytes that an operation moves.
