@@ -96,6 +96,25 @@ def test_two_late_ranks_are_named_and_mended_together(tmp_path):
     assert price.saved == pytest.approx(4 * 24e-3, rel=0.02)
 
 
+@pytest.mark.parametrize("kind", ["kernel", "host"])
+def test_ranks_that_are_all_slow_but_few_are_named_by_those_that_are_not(kind, tmp_path):
+    def body(rank, _):
+        work = (kind, "gemm_forward" if kind == "kernel" else "aten::stack", (4 if rank == 3 else 20) * MS)
+        return [work, ("kernel", "gemm_beside", 2 * MS), ("coll", "all_reduce", "world", 2 * MS), ("sync", 7)]
+
+    result, found = found_in(program(6, 4, body), tmp_path)
+    first = found[f"straggler_{kind}"]
+    # Whoever is the first of those that are equally late does not matter.
+    assert first.ranks == [0, 1, 2, 4, 5]
+    assert first.sentence.startswith("All ranks but 3 make the other GPU wait 16.0 ms in each of 4 steps")
+    assert "takes 16.0 ms longer there, 5 times as long as elsewhere" in first.sentence
+    (price,) = (one.price for one in result.findings(prices=True) if one.rule == first.rule)
+    assert price.saved == pytest.approx(4 * 16e-3, rel=1e-3)
+    # That all their devices are idle is lost besides, whoever waits.
+    if kind == "host":
+        assert found["device_starved"].loss == pytest.approx(4 * (5 * 20 + 4) * 1e-3, rel=0.01)
+
+
 def test_a_rank_can_be_late_in_steps_in_which_nobody_waits(tmp_path):
     def body(rank, step):
         late = ("kernel", "gemm_late", (12 if rank == 1 else 2) * MS)

@@ -2,8 +2,10 @@
 
 Devices wait for each other, or ranks do if there are no devices. What they wait for is charged to call paths. Ranks
 that take at least 10% longer there than the median rank are to blame if they bear clearly more than their even share
-of it, or else the few that bear most of it. If most of the waiting is for messages, ranks work one after another, as
-the stages of a pipeline do: what a slower stage causes is told from what filling and draining takes.
+of it. If most ranks take equally long and the others at least 10% less, all of those are to blame, since each would be
+waited for without the others. Else the few that bear most of it are. If most of the waiting is for messages, ranks
+work one after another, as the stages of a pipeline do: what a slower stage causes is told from what filling and
+draining takes.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ OF_MANY = Figures(
 FIGURES = Figures(
     who=(
         "name",
-        "the ranks that take at least 10% longer than the median, else those that bear at least 80% of the costs",
+        "the ranks that take 10% longer than the median; or most, if others take 10% less; else few with most costs",
     ),
     others=("name", "the devices of the other ranks, or these if there are none"),
     place=("name", "the call paths, the costliest first"),
@@ -112,7 +114,8 @@ def blames(run: Run, rule: str) -> Iterator[Blame]:
 def late_hosts(run: Run) -> dict[int, list[int]]:
     """Return the call paths of hosts in which few ranks are late, with these ranks."""
     found = [one for one in run.once(_blames) if one.rule in {"straggler_loading", "straggler_host"}]
-    return {callpath: one.ranks for one in found for callpath in one.callpaths}
+    few = [one for one in found if len(one.ranks) <= _FEW * one.costs.size]
+    return {callpath: one.ranks for one in few for callpath in one.callpaths}
 
 
 def _blames(run: Run) -> list[Blame]:
@@ -149,8 +152,11 @@ def _blames(run: Run) -> list[Blame]:
 
 
 def _late(run: Run, who: Waiters, callpath: int, costs: npt.NDArray[np.float64]) -> list[int]:
-    """Return the few ranks that are to blame for what a call path makes others wait; none if these are many."""
+    """Return the ranks that are to blame for what a call path makes others wait: few, or all but few; else none."""
     times = steps(run).times(callpath)
+    most = np.flatnonzero(times > times.max() / _SLOWER).tolist()
+    if not who.in_stages and costs.size / 2 < len(most) < costs.size and set(_culprits(costs)) <= set(most):
+        return most
     # Others wait for the slowest; those that are nearly as slow would be waited for without it.
     half = (np.median(times) + times.max()) / 2
     ranks = [rank for rank in _slower(times) if costs[rank] >= _NOTICED * costs.max() or times[rank] >= half]
@@ -236,7 +242,9 @@ def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words
     recurs, wait = counted.with_waits(ranks), counted.waiting(ranks)
     others = times.size - len(ranks)
     is_one = len(ranks) == 1
-    who = f"rank{'s' * (not is_one)} {joined(Words(str(rank)) for rank in ranks).text}"
+    who = f"rank{'s' * (not is_one)} {_listed(ranks)}"
+    if len(ranks) > _FEW * times.size:
+        who = f"all ranks but {_listed(np.delete(np.arange(times.size), ranks).tolist())}"
     verb = "makes" if is_one else "make"
     each = blame.waiting * counted.share_of_others(ranks) / max(wait, 1) / recurs
     words = FIGURES.say(
@@ -258,6 +266,11 @@ def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words
     # It takes longer in all steps, if that explains the waits, though nobody waits in some; else in those with waits.
     late_in = counted.number if 2 * (own - other) / counted.number >= each else recurs
     return words + what((own - other) / late_in, own / other if other > 0 else 0.0, each)
+
+
+def _listed(ranks: list[int]) -> str:
+    """Return the words for some ranks."""
+    return joined(Words(str(rank)) for rank in ranks).text
 
 
 def _others(who: Waiters, wait: int, others: int) -> str:
