@@ -215,6 +215,19 @@ def test_rows_of_the_account_add_up_to_the_time_of_devices(tmp_path):
     assert hidden <= result.profile.total("ccl_hidden") + 1e-12
 
 
+def test_what_several_messages_of_a_kernel_wait_for_ends_earlier_in_the_changed_run(tmp_path):
+    def ring(slow):
+        def body(rank, _):
+            work = ("kernel", "gemm_forward", (slow if rank == 2 else 3) * MS)
+            return [work, ("coll", "exchange", "world", MS), ("kernel", "adam_step", MS), ("sync", 7)]
+
+        return program(5, 3, body)
+
+    ring(17).write(tmp_path)
+    saved = whywait.whatif(whywait.analyze(tmp_path), [Scale("gemm_forward@2", 3 / 17)]).saved
+    assert saved * 1e9 == pytest.approx(ring(17).end() - ring(3).end(), abs=1e4)
+
+
 def test_hidden_waiting_stands_beside_the_exposed():
     case = SHARED / "kineto" / "overlap"
     result = whywait.analyze(case / "traces")

@@ -24,6 +24,8 @@ pub struct Item {
     pub step: Option<i64>,
     /// Whether this member is the root.
     pub is_root: bool,
+    /// Whether it does nothing else: one of several messages may end long before its kernel.
+    pub is_alone: bool,
 }
 
 /// Whether two members can be of one instance, with clocks that differ by at most `tolerance`.
@@ -91,8 +93,10 @@ fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_clock: b
             continue;
         }
         // Members of a rooted operation end when they have done their part.
-        let end_together = |item: &Item| matches!(item.kind.flow(), Flow::AllToAll | Flow::Message);
-        let mut apart: Vec<i64> = pairs().filter(|(a, _)| end_together(a)).map(|(a, b)| a.end - b.end).collect();
+        let end_together = |(a, b): &(&Item, &Item)| {
+            a.is_alone && b.is_alone && matches!(a.kind.flow(), Flow::AllToAll | Flow::Message)
+        };
+        let mut apart: Vec<i64> = pairs().filter(end_together).map(|(a, b)| a.end - b.end).collect();
         let middle = apart.len() / 2;
         let offset = if apart.is_empty() { 0 } else { *apart.select_nth_unstable(middle).1 };
         let clocks = if is_one_clock { 0 } else { offset };
@@ -103,7 +107,7 @@ fn best(first: &[Item], second: &[Item], tolerance: Option<i64>, is_one_clock: b
         let clocks_differ = tolerance.unwrap_or(i64::MAX);
         let is_of_one_time =
             |a: &Item, b: &Item| a.begin.max(b.begin) <= a.end.min(b.end).saturating_add(clocks_differ);
-        let overlapping = pairs().filter(|(a, b)| !end_together(a) || is_of_one_time(a, b)).count();
+        let overlapping = pairs().filter(|pair| !end_together(pair) || is_of_one_time(pair.0, pair.1)).count();
         fits.push(Fit { shift, overlapping, of_other_steps, distance, offset: offset.abs() });
     }
     let most = fits.iter().map(|fit| fit.overlapping).max()?;
@@ -120,7 +124,7 @@ mod tests {
     use super::*;
 
     fn item(kind: Kind, begin: i64) -> Item {
-        Item { kind, elements: 10, begin, end: begin + 20, step: None, is_root: false }
+        Item { kind, elements: 10, begin, end: begin + 20, step: None, is_root: false, is_alone: true }
     }
 
     /// Every 100, alternating kinds, from the operation with this number.
@@ -142,6 +146,18 @@ mod tests {
         assert_eq!(shift(&list(0, 20, 0), &list(3, 20, 70), false), Some(-3));
         let far = 50_000_000;
         assert_eq!(shift(&list(0, 20, 0), &list(3, 20, far), false).map(|shift| shift % 3), Some(0));
+    }
+
+    #[test]
+    fn steps_tell_what_kernels_of_several_messages_do_not() {
+        // The receiver waits for another sender besides: its kernels end with the next ones of this sender.
+        let of_step =
+            |step: i64, kind, late| Item { step: Some(step), is_alone: false, ..item(kind, 100 * step + late) };
+        let sends: Vec<Item> = (0..3).map(|step| of_step(step, Kind::Send, 0)).collect();
+        let waits = |step| Item { end: 100 * step + 110, ..of_step(step, Kind::Receive, 0) };
+        let receives: Vec<Item> = (0..3).map(waits).collect();
+        assert_eq!(shift(&sends, &receives, true), Some(0));
+        assert_eq!(shift(&sends[1..], &receives, true), Some(1));
     }
 
     #[test]

@@ -367,6 +367,7 @@ impl Matcher<'_> {
             end: member.end,
             step: member.step,
             is_root: member.root == Some(self.ranks[place.0].number),
+            is_alone: member.messages.len() <= 1,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! With k the call that completes the send and q the one that posts the receive: `L(k) <= q` proves eager (it was back
 //! before there was a receive); `E(k) < q < L(k)` (the measured Late Receiver) proves rendezvous, unless k also completes
-//! other requests, which it may have waited for. Synchronous sends go by rendezvous, buffered and ready ones do
+//! other requests, which it may have waited for. A kernel of a device that had not ended by then waited: one that completes
+//! several messages ends when all can. Synchronous sends go by rendezvous, buffered and ready ones do
 //! not. The limit B, one within a node and one between nodes, is the smallest size that contradicts the fewest
 //! proofs; undecided messages longer than B went by rendezvous. Calls whose name fixes the protocol say nothing about B.
 //!
@@ -13,8 +14,8 @@ use rustc_hash::FxHashMap;
 use super::send_info::SendInfo;
 use crate::Result;
 use crate::ids::CallPathId;
-use crate::trace::Trace;
 use crate::trace::nodes::nodes;
+use crate::trace::{RegionClass, Trace};
 
 /// What the times prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ enum CallProtocol {
     Fixed(Protocol),
     /// Nothing, and neither do its times: the call also receives.
     Exchanges,
+    /// A kernel of a device sends.
+    Kernel,
     /// Nothing.
     Standard,
 }
@@ -71,8 +74,11 @@ impl ProtocolClassifier {
     /// Reads the names of calls and the nodes of processes.
     #[must_use]
     pub fn new(trace: &Trace) -> Self {
-        let name = |region| trace.regions.name(trace.records(), region);
-        let call_protocols = trace.tree.nodes().iter().map(|node| call_protocol(name(node.region))).collect();
+        let of_region = |region| match trace.regions.class(region) {
+            RegionClass::DeviceMessage => CallProtocol::Kernel,
+            _ => call_protocol(trace.regions.name(trace.records(), region)),
+        };
+        let call_protocols = trace.tree.nodes().iter().map(|node| of_region(node.region)).collect();
         Self { call_protocols, nodes: nodes(trace) }
     }
 
@@ -82,8 +88,9 @@ impl ProtocolClassifier {
         match self.call_protocols[send.callpath] {
             CallProtocol::Fixed(protocol) => protocol,
             // No call completed the send.
-            CallProtocol::Standard if send.complete_leave == i64::MIN => Protocol::Undecided,
-            CallProtocol::Standard if send.complete_leave <= posted => Protocol::Eager,
+            CallProtocol::Standard | CallProtocol::Kernel if send.complete_leave == i64::MIN => Protocol::Undecided,
+            CallProtocol::Standard | CallProtocol::Kernel if send.complete_leave <= posted => Protocol::Eager,
+            CallProtocol::Kernel => Protocol::Rendezvous,
             CallProtocol::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
             CallProtocol::Standard | CallProtocol::Exchanges => Protocol::Undecided,
         }

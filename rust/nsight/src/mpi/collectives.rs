@@ -146,7 +146,7 @@ fn shift_of(first: (&Known<'_>, &[Part]), second: (&Known<'_>, &[Part])) -> Opti
         let item = |part: &Part| {
             let begin = part.begin;
             let end = part.done.map_or(begin, |done| known.side.program.calls[done].end);
-            Item { kind: kind(part.operation), elements: 0, begin, end, step: None, is_root: false }
+            Item { kind: kind(part.operation), elements: 0, begin, end, step: None, is_root: false, is_alone: true }
         };
         parts.iter().map(item).collect()
     };

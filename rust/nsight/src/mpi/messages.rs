@@ -56,7 +56,7 @@ impl Queue {
             let item = |posted: &Posted| {
                 let (begin, end) = (posted.begin, if posted.done.is_some() { posted.end } else { posted.begin });
                 // A receive may have room for more than what comes.
-                Item { kind, elements: 0, begin, end, step: None, is_root: false }
+                Item { kind, elements: 0, begin, end, step: None, is_root: false, is_alone: true }
             };
             list.iter().map(item).collect()
         };
