@@ -409,6 +409,7 @@ def test_trend_and_outliers_are_judged(steps):
 
     def judged(durations):
         rows = table.take([0] * len(durations)).set_column(column, "duration", [np.array(durations, float)])
+        rows = rows.set_column(0, "iteration", [np.arange(len(durations))])
         return assess(steps, rows)
 
     assert judged([1, 1, 1, 1])["trend"] == {"slope": 0, "change": 0, "fit": 0, "kind": "steady"}

@@ -11,6 +11,7 @@ import pytest
 import whywait
 from whywait.analysis.devices.groups import device_groups
 from whywait.analysis.findings import findings
+from whywait.analysis.iterations import assess
 from whywait.hypotheses import Scale
 
 from tests.results import SHARED, UNRECORDED
@@ -226,6 +227,29 @@ def test_what_several_messages_of_a_kernel_wait_for_ends_earlier_in_the_changed_
     ring(17).write(tmp_path)
     saved = whywait.whatif(whywait.analyze(tmp_path), [Scale("gemm_forward@2", 3 / 17)]).saved
     assert saved * 1e9 == pytest.approx(ring(17).end() - ring(3).end(), abs=1e4)
+
+
+def test_iterations_of_devices_have_their_efficiency_and_the_rank_that_others_wait_for(tmp_path):
+    simulation = program(4, 3, loading(2, 25))
+    result, _ = found_in(simulation, tmp_path)
+    rows = result.iterations().to_pylist()
+    assert [row["slowest_rank"] for row in rows] == [2, 2, 2]
+    for row in rows:
+        assert row["computation"] == pytest.approx(13e-3)
+        assert row["parallel_efficiency"] == pytest.approx(13e-3 / row["duration"])
+        assert row["load_balance"] == pytest.approx(1)
+
+
+def test_steps_that_some_ranks_lack_are_no_outliers_and_tell_no_trend(tmp_path):
+    simulation = program(3, 6, loading(0, 5))
+    begins = sorted(begin for _, name, begin, *_ in simulation.host[0] if name.startswith("ProfilerStep"))
+    # Rank 1 records nothing of the first three steps.
+    simulation.write(tmp_path, windows={1: (begins[3], simulation.end())})
+    result = whywait.analyze(tmp_path)
+    found = assess(result, result.iterations())
+    assert (found["iterations"], found["common"]) == (6, 3)
+    assert found["outliers"] == []
+    assert found["trend"]["kind"] == "steady"
 
 
 def test_hidden_waiting_stands_beside_the_exposed():

@@ -435,8 +435,8 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     dict
         ``callpath``, ``callpath_id``
             The marker, or where its ``parameter`` is recorded (None if a call path marks the iterations).
-        ``iterations``
-            Their number.
+        ``iterations``, ``common``
+            Their number, and that of those on the most ranks: mostly all of them.
         ``time``, ``share``
             From the begin of the first to the end of the last (s), and the share of the focus in which they run.
         ``duration``
@@ -446,13 +446,14 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         ``worst``
             The longest iteration.
         ``outliers``, ``limit``
-            The iterations longer than the limit; of those with and without periodic operations, each has its own.
+            The iterations in common longer than the limit; of those with and without periodic operations, each has its
+            own.
         ``periodic``
             What every k-th iteration has only: ``name`` of the collective operations, ``every``, and the ``first``.
         ``trend``
-            A straight line through all durations, but that of a last iteration that is cut: its growth from one
-            iteration to the next (``slope``, s) and over all of them (``change``, a share of the mean), its coefficient
-            of determination (``fit``), and whether it ``grows``, ``shrinks`` or is ``steady``.
+            A straight line through the durations of those in common, but a last iteration that is cut: its growth from
+            one iteration to the next (``slope``, s) and over all of them (``change``, a share of the mean), its
+            coefficient of determination (``fit``), and whether it ``grows``, ``shrinks`` or is ``steady``.
 
     Notes
     -----
@@ -460,9 +461,13 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
     at least 5% of the mean and explains at least half of the variance.
     """
     duration = table["duration"].to_numpy()
-    median = float(np.median(duration))
-    limits = _limits(table)
-    outliers = np.flatnonzero(duration > limits)
+    ranks = table["ranks"].to_numpy()
+    # Where records begin or end at different iterations, the others are cut.
+    common = table.filter(pa.array(ranks == ranks.max()))
+    of_common = common["duration"].to_numpy()
+    limits = _limits(common)
+    order = np.argsort(-of_common, kind="stable")
+    outliers = common["iteration"].to_numpy()[order[of_common[order] > limits[order]]]
     callpath = table["callpath_id"][0].as_py()
     begin, end = float(table["begin"].to_numpy().min()), float(table["end"].to_numpy().max())
     waiting = {kind: float(table[kind].to_numpy().sum()) for kind in kinds(table)}
@@ -471,19 +476,20 @@ def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:
         "callpath_id": callpath,
         "parameter": marking_parameter(table),
         "iterations": table.num_rows,
+        "common": common.num_rows,
         "time": end - begin,
         "share": _share(result, table),
         "duration": {
-            "mean": float(duration.mean()), "median": float(median),
+            "mean": float(duration.mean()), "median": float(np.median(duration)),
             "minimum": float(duration.min()), "maximum": float(duration.max()),
         },
         "waiting": float(table["waiting"].to_numpy().sum()),
         "wait_states": dict(sorted(waiting.items(), key=lambda item: -item[1])),
         "worst": int(duration.argmax()),
-        "outliers": outliers[np.argsort(-duration[outliers], kind="stable")].tolist(),
+        "outliers": outliers.tolist(),
         "limit": float(limits.max()),
         "periodic": periodic(table),
-        "trend": _trend(whole(duration)),
+        "trend": _trend(whole(of_common)),
     }  # fmt: skip
 
 

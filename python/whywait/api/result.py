@@ -170,9 +170,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``device`` (the name of its first stream), ``row`` (what it does or why it is idle, such as ``busy.kernel``
-            or ``starved.host``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or null), ``time``
-            (s). No rows without devices.
+            ``device`` (its name, or that of its first stream), ``row`` (what it does or why it is idle, such as
+            ``busy.kernel`` or ``starved.host``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or
+            null), ``time`` (s). No rows without devices.
         """
         pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)
         return tables.table(tables.DEVICE_ACCOUNT, pieces)
@@ -529,8 +529,9 @@ class Result(ResultData):
               trace.
             * ``ranks``: the number of ranks that have the iteration.
             * ``duration``, ``shortest``: the longest and the shortest time on a rank.
-            * ``computation``: the mean over the ranks.
-            * ``slowest_rank``, ``slowest_computation``: the rank that computes longest, and how long.
+            * ``computation``: the mean over the ranks; that of their devices, if these communicate.
+            * ``slowest_rank``, ``slowest_computation``: the rank that computes longest, and how long; if devices
+              communicate, the rank whose device the others wait for longest.
             * ``waiting``: the sum over all locations.
             * ``critical_path``: the time of the critical path in the iteration; ``critical_rank``: the rank with most
               of this time (null if there is none).

@@ -93,6 +93,8 @@ def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iter
     else:
         yield [("   each begins with another value of ", "dim"), (found["parameter"], "")]
         yield [("   recorded in ", "dim"), (path(found["callpath"], screen.width - 15, unicode=screen.unicode), "")]
+    if (common := found["common"]) < found["iterations"]:
+        yield [(f"   {common:,} of them on the most ranks; the others, which some did not record, tell no trend", "")]
     times = found["duration"]
     text = f"   {seconds(times['minimum'])} to {seconds(times['maximum'])}, median {seconds(times['median'])}; "
     trend = found["trend"]

@@ -13,11 +13,13 @@
 //!
 //! *Computation* is time in the given call paths, without the time from a fork to the parallel region and from there to
 //! the join. *Waits* are placed in their calls by [`interval`]; a wait that spans several iterations counts in each for
-//! its part. The *critical path* is divided by the boundaries of the location that it is on. The groups of the
+//! its part. If devices communicate, *computation* of a process is what its devices compute, and its slowest process is the one
+//! that others wait for longest: hosts run ahead of such devices, or wait for them. The *critical path* is divided by the boundaries of the location that it is on. The groups of the
 //! [account](crate::account) divide all time of all threads of a process in each of its iterations.
 //!
 //! A collective operation that belongs to every k-th iteration, the same ones on all processes, is *periodic*.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use bitcode::{Decode, Encode};
@@ -29,7 +31,7 @@ use crate::account::{Group, Row, groups_of_callpaths};
 use crate::analysis::Analysis;
 use crate::critical_path::Segment;
 use crate::galloping_search::partition_point_near;
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, LocationId, ProcessId};
 use crate::parallel::iter::prelude::*;
 use crate::schema::MetricSet;
 use crate::severity::Metric;
@@ -103,13 +105,13 @@ pub struct Iteration {
     pub shortest: i64,
     /// Its longest duration on a process.
     pub longest: i64,
-    /// The largest processor time of a process: its duration times its number of threads.
+    /// The largest processor time of a process: its duration times its number of threads, or devices.
     pub elapsed: i64,
-    /// Computation, summed over all threads of all processes.
+    /// Computation, summed over all threads, or devices, of all processes.
     pub computation: i128,
-    /// The largest computation of a process, summed over its threads.
+    /// The largest computation of a process, summed over these.
     pub most: i64,
-    /// The rank of that process, the lowest on a tie.
+    /// The rank of that process, or of the one whose devices others wait for longest; the lowest on a tie.
     pub slowest: u32,
     /// Length of the critical path in it.
     pub critical: i64,
@@ -184,12 +186,19 @@ pub fn find(analysis: &Analysis, request: &Request) -> Result<Iterations> {
         Marker::CallPath { .. } => Vec::new(),
     };
     let segments = analysis.own_path()?;
-    let finder = Finder { analysis, request, values, kinds: kinds.len(), column, segments, groups };
+    let devices = computing_devices(analysis);
+    let finder = Finder { analysis, request, values, kinds: kinds.len(), column, segments, groups, devices };
     let own = (0..analysis.trace.shards.len())
         .into_par_iter()
         .fold(Sums::default, |sums, shard| finder.add(sums, shard))
         .reduce(Sums::default, Sums::merged);
-    let Sums { rows, waiting, periodic } = exchange.gather(own)?.into_iter().fold(Sums::default(), Sums::merged);
+    let all = exchange.gather(own)?.into_iter().fold(Sums::default(), Sums::merged);
+    let Sums { mut rows, waiting, periodic, late } = all;
+    let mut late: Vec<((u32, u32), i64)> = late.into_iter().collect();
+    late.sort_unstable_by_key(|&((row, rank), ticks)| (row, ticks, std::cmp::Reverse(rank)));
+    for ((row, rank), _) in late {
+        rows[row as usize].slowest = rank;
+    }
     let mut periodic: Vec<Periodic> = periodic.into_values().flatten().collect();
     periodic.sort_unstable_by_key(|one| one.callpath);
     let callpath = marker_callpath(&analysis.trace, &request.marker)?;
@@ -203,6 +212,8 @@ struct Sums {
     waiting: Vec<i128>,
     /// By call path of a collective operation, whether it is periodic, and the same on all processes.
     periodic: FxHashMap<CallPathId, Option<Periodic>>,
+    /// By row and rank, for how long devices of other ranks wait for it.
+    late: FxHashMap<(u32, u32), i64>,
 }
 
 impl Sums {
@@ -224,6 +235,7 @@ impl Sums {
             *waiting += other;
         }
         other.periodic.into_iter().for_each(|(callpath, periodic)| self.add_periodic(callpath, periodic));
+        other.late.into_iter().for_each(|(place, ticks)| *self.late.entry(place).or_default() += ticks);
         self
     }
 
@@ -272,6 +284,29 @@ struct Finder<'a> {
     segments: Vec<Segment>,
     /// The group of the account that own time in each call path belongs to.
     groups: Vec<Group>,
+    /// If devices communicate, when those of each process compute: disjoint spans of each device in the order of time.
+    devices: FxHashMap<ProcessId, Vec<Vec<Range<i64>>>>,
+}
+
+/// When the devices of each process compute, if any of them communicates.
+fn computing_devices(analysis: &Analysis) -> FxHashMap<ProcessId, Vec<Vec<Range<i64>>>> {
+    let kernels = &analysis.devices.kernels;
+    if !kernels.iter().any(|kernel| kernel.communicates) {
+        return FxHashMap::default();
+    }
+    let mut of_devices: BTreeMap<(ProcessId, u32), Vec<Range<i64>>> = BTreeMap::new();
+    for kernel in kernels {
+        let process = analysis.trace.definitions.locations[kernel.run.location].process;
+        let spans = of_devices.entry((process, kernel.device)).or_default();
+        if kernel.copy.is_none() && !kernel.communicates {
+            spans.push(kernel.run.enter..kernel.run.leave);
+        }
+    }
+    let mut found: FxHashMap<ProcessId, Vec<Vec<Range<i64>>>> = FxHashMap::default();
+    for ((process, _), spans) in of_devices {
+        found.entry(process).or_default().push(interval::union(spans));
+    }
+    found
 }
 
 impl Finder<'_> {
@@ -280,6 +315,7 @@ impl Finder<'_> {
         let shard = &trace.shards[number];
         let waits = self.analysis.waits.of(number).1;
         for process in shard.processes {
+            let devices = self.devices.get(&process);
             let process = &trace.definitions.processes[process];
             if process.locations.len() == 0 {
                 continue;
@@ -304,6 +340,15 @@ impl Finder<'_> {
                 threads += 1;
                 self.book_computation(shard, location, &bounds, (&mut computation, &mut groups));
             }
+            if let Some(devices) = devices {
+                computation.fill(0);
+                for span in devices.iter().flatten() {
+                    spread(&bounds, first(&bounds, span.start), span.clone(), |iteration, ticks| {
+                        computation[iteration] += ticks;
+                    });
+                }
+            }
+            let units = devices.map_or(threads, |devices| devices.len() as i64);
             for (callpath, periodic) in Self::periodic(shard, master, &bounds) {
                 sums.add_periodic(callpath, periodic);
             }
@@ -321,7 +366,7 @@ impl Finder<'_> {
                     processes: 1,
                     shortest: length,
                     longest: length,
-                    elapsed: length * threads,
+                    elapsed: length * units,
                     computation: i128::from(computation[i]),
                     most: computation[i],
                     slowest: process.rank,
@@ -337,6 +382,13 @@ impl Finder<'_> {
                 interval::each_near(trace, own, &[interval::ANY_TIME], |number, time| {
                     let wait = &own[number];
                     at = self.book_wait(wait.kind, &time, (&bounds, &places), at, &mut sums.waiting);
+                    if wait.is_of_devices() && wait.cause_location.is_some() {
+                        let cause = trace.definitions.locations[wait.cause_location].process;
+                        let rank = trace.definitions.processes[cause].rank;
+                        spread(&bounds, at, time.clone(), |iteration, ticks| {
+                            *sums.late.entry((places[iteration] as u32, rank)).or_default() += ticks;
+                        });
+                    }
                     if is_thread(trace, location) && matches!(Row::of_wait(wait.kind), Some(Row::Wait(_))) {
                         let group = self.groups[shard.callpath(wait.instance)] as usize;
                         spread(&bounds, at, time, |iteration, ticks| {

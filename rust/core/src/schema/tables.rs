@@ -157,7 +157,7 @@ tables! {
         "calls" UInt64: "number of calls, or of waits; 0 for time outside of calls",
     }
     "device_account" stored ["device_account"] "a part of the time of a device in the focus: each moment of it belongs to one row; only with devices" {
-        "device" Text: "the device, by the name of its first stream",
+        "device" Text: "the name of the device, or of its first stream",
         "row" Name: "what it does, or why it is idle, such as `busy.kernel` or `starved.host`",
         "callpath" Path joined: "what the host is in meanwhile, by names; null if that does not matter or is not known",
         "callpath_id" UInt32: "the same as a row of `callpaths`",
@@ -302,8 +302,8 @@ tables! {
         "longest" Double "s": "the longest duration on any rank",
         "shortest" Double "s": "the shortest duration on any rank",
         "computation" Double "s": "the mean computation per rank, summed over threads",
-        "slowest_rank" Int32: "the rank that computes longest",
-        "slowest_computation" Double "s": "its computation",
+        "slowest_rank" Int32: "the rank that computes longest, or whose device others wait for longest",
+        "slowest_computation" Double "s": "the longest computation",
         "waiting" Double "s": "waiting on all locations, with no time counted twice",
         "critical_path" Double "s": "the length of the critical path in the iteration",
         "critical_rank" Int32: "the rank with the largest part of it; null if there is none",
