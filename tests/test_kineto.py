@@ -413,6 +413,23 @@ def test_groups_tell_where_devices_wait_and_transfer(capsys):
     assert "135 ms of waiting for a known rank" in shown
 
 
+def test_hidden_communication_is_that_of_other_tools(capsys):
+    # Holistic Trace Analysis 0.5 on the same files.
+    overlap = [4.50, 2.47, 7.88, 3.31, 0.56, 0.64, 7.56, 9.51]
+    devices = whywait.Result.gpu(analyzed("dlrm8")).summary(focus="all")["devices"]
+    shares = [100 * one["communication_hidden"] / one["communication"] for one in devices]
+    assert shares == pytest.approx(overlap, abs=0.005)
+    for one in analyzed("overlap").gpu().summary()["devices"]:
+        assert one["communication_hidden"] == pytest.approx(one["communication"] / 2)
+    assert main(["gpu", str(CASES / "overlap" / "traces")]) == 0
+    text = capsys.readouterr().out
+    assert "GPU 0                            60.0 ms     30.0 ms       50.0%     30.0 ms" in text
+    # Each part of the time of a device has a column.
+    heads, first = text.split("Device                           kernels       waits   transfers")[1].splitlines()[:2]
+    assert not heads.strip()
+    assert sum(float(share.rstrip("%")) for share in first.split()[2:]) == pytest.approx(100, abs=0.2)
+
+
 def test_the_longest_wait_of_a_step_is_explained(capsys):
     traces = str(CASES / "windows" / "traces")
     assert main(["explain", traces, "--rank", "3", "--step", "12", "--json"]) == 0

@@ -12,6 +12,7 @@ import whywait
 from whywait.analysis.devices.groups import device_groups
 from whywait.analysis.findings import findings
 from whywait.analysis.iterations import assess
+from whywait.cli import main
 from whywait.hypotheses import Scale
 
 from tests.results import SHARED, UNRECORDED
@@ -250,6 +251,18 @@ def test_steps_that_some_ranks_lack_are_no_outliers_and_tell_no_trend(tmp_path):
     assert (found["iterations"], found["common"]) == (6, 3)
     assert found["outliers"] == []
     assert found["trend"]["kind"] == "steady"
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_run_whose_kernels_do_not_communicate_says_so(late, tmp_path, capsys):
+    def body(rank, _):
+        return [("host", "aten::stack", (9 if rank == late else 3) * MS), ("kernel", "gemm", 5 * MS), ("sync", 7)]
+
+    result, _ = found_in(program(2, 2, body), tmp_path)
+    words = "No kernel or operation was found that communicates (see --comm-kernels): who waits for whom is unknown."
+    assert [one.text for one in findings(result).caveats] == [words]
+    assert main(["info", str(tmp_path)]) == 0
+    assert "none: no kernel or operation was found that communicates" in capsys.readouterr().out
 
 
 def test_hidden_waiting_stands_beside_the_exposed():

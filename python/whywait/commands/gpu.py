@@ -50,17 +50,32 @@ _DEVICES = (
     Column("latency", _NUMBER, "latency", "sec"),
     Column("queued", _NUMBER, "queued", "sec"),
 )
-_WHY = (
-    Column("Device", _NAME, lambda one: one["name"][: -_NAME - 1]),
+# What the time of a device is divided into, of which a run has a few.
+_ROWS = (
     Column("kernels", _NUMBER, _share("busy.kernel")),
+    Column("waits", _NUMBER, _share("comm.wait")),
+    Column("transfers", _NUMBER, _share("comm.transfer", "comm.excess")),
+    Column("unmatched", _NUMBER, _share("comm.unmatched")),
+    Column("unseen", _NUMBER, _share("comm.unseen")),
     Column("copies", _NUMBER, _share("busy.copy")),
     Column("latency", _NUMBER, _share("latency")),
     Column("host: work", _NUMBER, _share("starved.host", "starved.gc", "starved.compile")),
     Column("loads", _NUMBER, _share("starved.loading")),
-    Column("waits", _NUMBER, _share("starved.comm")),
+    Column("host waits", _NUMBER, _share("starved.comm")),
     Column("library", _NUMBER, _share("starved.library")),
     Column("device call", _NUMBER, _share("starved.alloc", "starved.sync", "starved.call")),
     Column("other dev.", _NUMBER, _share("starved.other_device")),
+    Column("profiler", _NUMBER, _share("profiler")),
+    Column("before", _NUMBER, _share("before_first")),
+    Column("after", _NUMBER, _share("after_last")),
+    Column("unknown", _NUMBER, _share("unknown")),
+)
+_COMMUNICATION = (
+    Column("Communication", _NAME, lambda one: one["name"][: -_NAME - 1]),
+    Column("total", _NUMBER, "communication", "sec"),
+    Column("hidden", _NUMBER, "communication_hidden", "sec"),
+    Column("of it", _NUMBER, lambda one: f"{100 * one['communication_hidden'] / one['communication']:.1f}%"),
+    Column("exposed", _NUMBER, lambda one: seconds(one["communication"] - one["communication_hidden"])),
 )
 _KERNELS = (
     _DEVICE._replace(title="Kernel on"),
@@ -138,8 +153,12 @@ def _lines(found: dict[str, Any], count: int) -> Iterator[Line]:
     yield from _imbalance(found)
     if any(one["account"] for one in shown):
         yield []
-        yield from table(shown, _WHY)
+        some = [column for column in _ROWS if any(column.text(one) != "0.0%" for one in shown)]
+        yield from table(shown, (_DEVICES[0], *some))
         yield from _efficiencies(found)
+    if communicating := [one for one in shown if one["communication"]]:
+        yield []
+        yield from table(communicating, _COMMUNICATION)
     yield from _layers(found)
     yield []
     yield from table(found["kernels"][:count], _KERNELS)

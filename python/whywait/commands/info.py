@@ -175,6 +175,8 @@ def _of_profiler(traces: dict[str, Any], recordable: dict[str, str]) -> Iterator
         yield f"  {'not recorded':<20}{'; '.join(absent)}"
     for file, reason in traces["left_out"]:
         yield f"  {'left out':<20}{file}: {reason}"
+    if not traces["groups"] and len(ranks) > 1 and recordable:
+        yield f"  {'groups':<20}none: no kernel or operation was found that communicates (--comm-kernels)"
     for group in traces["groups"]:
         members = group["ranks"]
         names = _some(list(map(str, members)))

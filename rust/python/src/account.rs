@@ -96,7 +96,7 @@ pub(crate) fn network(analysis: &Analysis) -> PyResult<Table> {
     ])
 }
 
-/// The account of devices: device (by the name of its first stream), row, call path of the host (or null), time (s).
+/// The account of devices: device (its name, or that of its first stream), row, call path of the host (or null), time (s).
 pub(crate) fn devices(analysis: &Analysis) -> PyResult<Table> {
     let cells = &analysis.result.account.devices;
     let names = analysis.result.devices.names(&analysis.result.trace);

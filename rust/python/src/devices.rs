@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::Analysis as CoreAnalysis;
@@ -87,6 +87,7 @@ pub(crate) fn tables<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<(Tab
         ("queued", lengths(|kernel| kernel.queued)),
         ("stream_wait", lengths(|kernel| kernel.turn)),
         ("copy", copies(kernels)),
+        ("communicates", Arc::new(kernels.iter().map(|kernel| Some(kernel.communicates)).collect::<BooleanArray>())),
         ("bytes", bytes(kernels)),
     ])?;
 

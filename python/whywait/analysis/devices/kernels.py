@@ -45,6 +45,7 @@ class Devices:
         ``stream_wait`` is the part of ``queued`` in which it waited for another stream of its device. ``copy`` is the
         direction of a copy (``to host``, ``to device``, ``on device``, ``between devices``, ``unknown``) and null for
         kernels; ``bytes`` is null unless recorded.
+        ``communicates`` says whether it is a kernel that communicates with other devices.
         ``efficiency`` is the share of the device that it uses: the mean over the runs of its call path on its stream,
         from the counters ``sm_efficiency`` and ``warp_execution_efficiency`` of the stream; null without them.
     synchronizations : pyarrow.Table
@@ -175,22 +176,24 @@ class Devices:
         Returns
         -------
         dict
-            ``devices``: of each its ``name`` (that of its first stream), ``rank`` (of several the first of its
+            ``devices``: of each its ``name`` (or that of its first stream), ``rank`` (of several the first of its
             ``ranks``), number of ``kernels`` and ``copies``, ``busy`` (seconds in which it ran any), ``share`` (of the
             focus), sums of ``idle``, ``starved``, ``mpi_starved``, ``latency``, ``queued`` and ``stream_wait``,
             ``adjusted`` (``busy`` times the efficiency of what ran; None if ``efficiency_source`` of `loads` is
             ``none``), ``account`` (what it did, seconds by row of `Result.device_account`; empty if the focus is not
             the default one), ``streams_overlap`` and ``copies_overlap`` (seconds in which several of its streams ran,
-            and in which it copied beside a kernel). ``imbalance``: by which share the busiest device exceeds the mean,
-            as `whywait.analysis.efficiency.load_balance.imbalance`; ``imbalance_adjusted``: the same of ``adjusted``
-            (Eberius, equation 4.5), or None. ``kernels``: ``kernel``, ``device``, ``count``, ``total``, ``mean``,
-            ``longest`` and the sums of what they waited. ``copies``: the same by ``direction``, with ``bytes`` and
-            ``rate`` (bytes per second). ``efficiencies``: as `whywait.analysis.devices.use.device_efficiencies`; None
-            if the focus is not the default one. ``layers``: as `whywait.analysis.devices.layers.layers`. ``lost``:
-            launches without a kernel, with ``callpath``, ``rank`` and ``enter``; ``unlaunched``: kernels without a
-            launch, with ``kernel``, ``device`` and ``begin``. ``synchronizations``: ``callpath``, ``rank``, ``count``,
-            ``waiting``, ``completion``. ``starving``: ``callpath``, ``rank``, ``starving``. Each longest first. And
-            `counts`, which are those of the whole run, and what `loads` returns.
+            and in which it copied beside a kernel), ``communication`` and ``communication_hidden`` (seconds in which
+            kernels ran that communicate, and in which others ran beside these). ``imbalance``: by which share the
+            busiest device exceeds the mean, as `whywait.analysis.efficiency.load_balance.imbalance`;
+            ``imbalance_adjusted``: the same of ``adjusted`` (Eberius, equation 4.5), or None. ``kernels``: ``kernel``,
+            ``device``, ``count``, ``total``, ``mean``, ``longest`` and the sums of what they waited. ``copies``: the
+            same by ``direction``, with ``bytes`` and ``rate`` (bytes per second). ``efficiencies``: as
+            `whywait.analysis.devices.use.device_efficiencies`; None if the focus is not the default one. ``layers``: as
+            `whywait.analysis.devices.layers.layers`. ``lost``: launches without a kernel, with ``callpath``, ``rank``
+            and ``enter``; ``unlaunched``: kernels without a launch, with ``kernel``, ``device`` and ``begin``.
+            ``synchronizations``: ``callpath``, ``rank``, ``count``, ``waiting``, ``completion``. ``starving``:
+            ``callpath``, ``rank``, ``starving``. Each longest first. And `counts`, which are those of the whole run,
+            and what `loads` returns.
         """
         part = device_focus(self._result, focus)
         is_default = part == device_focus(self._result, None)
@@ -250,6 +253,8 @@ def _devices(
                 "adjusted": None if known.source == "none" else float(adjusted[one]),
                 "streams_overlap": float(both["streams"][one]),
                 "copies_overlap": float(both["copies"][one]),
+                "communication": float(both["communication"][one]),
+                "communication_hidden": float(both["hidden"][one]),
                 **{column: float(own[column].to_numpy().sum()) for column in WAITED},
             }
         )

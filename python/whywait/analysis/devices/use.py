@@ -161,16 +161,21 @@ def overlaps(kernels: pa.Table, number: npt.NDArray[np.int64], devices: int) -> 
     Returns
     -------
     dict
-        By device: ``streams`` (at least two of its streams ran something), ``copies`` (a copy ran beside a kernel).
+        By device: ``streams`` (at least two of its streams ran something), ``copies`` (a copy ran beside a kernel),
+        ``communication`` (kernels ran that communicate), ``hidden`` (another kernel ran beside such a one).
     """
-    found = {"streams": np.zeros(devices), "copies": np.zeros(devices)}
+    found = {name: np.zeros(devices) for name in ("streams", "copies", "communication", "hidden")}
     begin, end = kernels["begin"].to_numpy(), kernels["end"].to_numpy()
     is_copy, stream = kernels["copy"].is_valid().to_numpy(), kernels["location"].to_numpy()
+    communicates = kernels["communicates"].to_numpy()
     for device in range(devices):
         own = number == device
         by_stream = [own & (stream == one) for one in np.unique(stream[own])]
         for name, parts in (("streams", by_stream), ("copies", [own & is_copy, own & ~is_copy])):
             found[name][device] = _at_once(_union(begin[part], end[part]) for part in parts)
+        both = [_union(begin[part], end[part]) for part in (own & communicates, own & ~communicates & ~is_copy)]
+        found["communication"][device] = float(np.diff(both[0]).sum())
+        found["hidden"][device] = _at_once(both)
     return found
 
 

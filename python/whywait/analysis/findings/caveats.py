@@ -60,6 +60,10 @@ def caveats(run: Run) -> Iterator[Words]:
             share = min(1.0, unseen / communication)
             words += FIGURES.say("; {unseen} of the communication cannot be explained without them", unseen=share)
         yield words + "."
+    if traces is not None and len(traces["ranks"]) > 1 and not traces["groups"] and "nsight" not in run.result.facts:
+        yield FIGURES.say(
+            "No kernel or operation was found that communicates (see --comm-kernels): who waits for whom is unknown."
+        )
     if traces is not None and "shapes" not in traces["recorded"]:
         unnamed = sum(group["message_parts"] for group in traces["groups"] if not group["messages"])
         if unnamed and not run.device_lines:

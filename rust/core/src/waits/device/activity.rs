@@ -117,7 +117,8 @@ impl Devices {
         alone
     }
 
-    /// The name of each device by its number: that of its first stream, with the rank of its process if others have the same.
+    /// The name of each device by its number: that of its first stream, or of this one's group if streams do not say their device,
+    /// as in `CUDA[0:7]`; with the rank of its process if others have the same.
     #[must_use]
     pub fn names(&self, trace: &Trace) -> BTreeMap<u32, String> {
         let mut first: BTreeMap<u32, LocationId> = BTreeMap::new();
@@ -125,7 +126,13 @@ impl Devices {
             let stream = first.entry(kernel.device).or_insert(kernel.run.location);
             *stream = kernel.run.location.min(*stream);
         }
-        let name = |stream: &LocationId| trace.records().string(trace.definitions.locations[*stream].name);
+        let definitions = trace.records();
+        let name = |stream: &LocationId| {
+            let stream = &trace.definitions.locations[*stream];
+            let own = definitions.string(stream.name);
+            let group = definitions.location_group(stream.group).filter(|_| !own.contains('['));
+            group.map(|group| definitions.string(group.name)).filter(|group| !group.is_empty()).unwrap_or(own)
+        };
         let is_alone = |stream: &LocationId| first.values().filter(|other| name(other) == name(stream)).count() == 1;
         let of_stream = |stream: &LocationId| {
             let process = trace.definitions.locations[*stream].process;
