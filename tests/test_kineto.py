@@ -353,7 +353,7 @@ ANSWERS = [
     ("gloo_window", "compute takes longer on another rank each time; ranks wait 65.8 ms for it."),
     (
         "gloo_ddp",
-        "Rank 1 makes the other 3 ranks wait 19.2 ms in each of 3 steps of 97.2 ms: its data loader (DataLoad",
+        "Rank 1 makes the other 3 ranks wait 24.2 ms in each of 3 steps of 97.2 ms: its data loader (DataLoad",
     ),
     (
         "gloo_fsdp",

@@ -129,6 +129,60 @@ def test_a_rank_can_be_late_in_steps_in_which_nobody_waits(tmp_path):
     assert words in found["straggler_kernel"].sentence
 
 
+def test_how_much_longer_a_rank_takes_is_said_of_the_steps_in_which_it_is_late(tmp_path):
+    def body(rank, step):
+        loads = ("host", "aten::stack", (25 if rank == 2 and step % 2 else 5) * MS)
+        return [loads, ("kernel", "gemm_forward", 6 * MS), ("coll", "all_reduce", "world", 1 * MS), ("sync", 7)]
+
+    _, found = found_in(program(4, 6, body), tmp_path)
+    assert found["straggler_host"].sentence == (
+        "Rank 2 makes the other 3 GPUs wait 20.0 ms in 3 of 6 steps: aten::stack takes 20.0 ms longer there, 5 times "
+        "as long as elsewhere."
+    )
+
+
+def test_what_follows_the_slow_part_of_a_late_rank_is_not_slow(tmp_path):
+    def body(rank, _):
+        return [
+            ("kernel", "gemm_head", (15 if rank == 3 else 4) * MS),
+            ("coll", "all_reduce", "world", 2 * MS, {"async": True, "as": "a"}),
+            ("kernel", "gemm_body", 5 * MS),
+            ("coll", "all_reduce", "world", 2 * MS, {"async": True, "as": "b"}),
+            ("wait", "a"),
+            ("wait", "b"),
+            ("kernel", "adam_step", 3 * MS),
+            ("sync", None, "cudaDeviceSynchronize"),
+        ]
+
+    result, _ = found_in(program(6, 4, body), tmp_path)
+    # While both wait, the operations share the time of the device: all but what hides behind the body.
+    (one,) = findings(result)
+    assert one.sentence == (
+        "Rank 3 makes the other 5 GPUs wait 9.00 ms in each of 4 steps of 25.0 ms: aten::gemm/gemm_head takes 11.0 ms "
+        "longer there, 3.8 times as long as elsewhere."
+    )
+    assert one.loss == pytest.approx(5 * 4 * 9e-3, rel=1e-3)
+
+
+def test_communication_that_matches_no_other_is_named(tmp_path):
+    def body(rank, _):
+        of_group = ("coll", "all_reduce", f"tp{rank // 2}", 1 * MS)
+        late = ("kernel", "gemm_late", (20 if rank == 3 else 4) * MS)
+        return [
+            late,
+            of_group,
+            ("kernel", "gemm", 4 * MS),
+            ("coll", "all_reduce", f"dp{rank % 2}", 2 * MS),
+            ("sync", 7),
+        ]
+
+    groups = {"world": [0, 1, 2, 3], "tp0": [0, 1], "tp1": [2, 3], "dp0": [0, 2], "dp1": [1, 3]}
+    result, _ = found_in(program(4, 4, body, groups=groups), tmp_path, style="2.0")
+    share = rows(result)["comm.unmatched"] / sum(rows(result).values())
+    words = f"For {100 * share:.0f}% of the time of GPUs, only kernels run whose operation on other ranks is not known"
+    assert findings(result).verdict().startswith(words)
+
+
 def test_a_kernel_that_runs_oftener_is_uneven_work(tmp_path):
     def body(rank, _):
         experts = [("kernel", "expert_gemm", 4 * MS)] * (3 if rank == 1 else 2)

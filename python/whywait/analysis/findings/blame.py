@@ -11,7 +11,7 @@ draining takes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +55,7 @@ FIGURES = Figures(
         "s",
         "by how much `who` spends longer there than the mean of the other ranks, in each step that it is late in",
     ),
-    factor=("times", "the time of `who` there, as a multiple of the mean of the other ranks"),
+    factor=("times", "the time of `who` there in such a step, as a multiple of the mean of the other ranks"),
 )
 
 # Smaller shares of the time are no finding.
@@ -69,6 +69,8 @@ _ENOUGH = 0.25
 _CULPRIT, _FEW = 0.8, 0.5
 # A rank is slower if it takes so much longer than the median, and late if it bears this share of what the latest does.
 _SLOWER, _NOTICED = 1.1, 0.1
+# What ranks take longer explains waits if it is at least this share of them.
+_EXPLAINS = 0.8
 # So many call paths are named.
 _NAMED = 2
 _PAUSES = re.compile(r"\bgc[._]?(collect|callback)|\bcollect\b", re.IGNORECASE)
@@ -91,6 +93,8 @@ class Blame:
         The ranks; empty if these are many.
     costs
         The waiting, by rank of the cause, in seconds.
+    passing
+        Where they pass it on: what comes after that takes as long as elsewhere.
     """
 
     who: Waiters
@@ -98,6 +102,7 @@ class Blame:
     callpaths: list[int]
     ranks: list[int]
     costs: npt.NDArray[np.float64]
+    passing: list[int] = field(default_factory=list)
 
     @property
     def waiting(self) -> float:
@@ -140,7 +145,7 @@ def _blames(run: Run) -> list[Blame]:
             known.costs[:] += own
         else:
             found.append(Blame(who, _rule(run, callpath, ranks), [callpath], ranks, own))
-    found += stages.values()
+    found = [*_passed_on(run, found), *stages.values()]
     if who.in_stages and rests:
         order = sorted(rests, key=lambda one: -float(rests[one].sum()))
         rest = np.sum(list(rests.values()), axis=0)
@@ -149,6 +154,26 @@ def _blames(run: Run) -> list[Blame]:
     else:
         found += [Blame(who, "changing", [one], [], rest) for one, rest in rests.items() if rest.sum() >= least]
     return found
+
+
+def _passed_on(run: Run, found: list[Blame]) -> list[Blame]:
+    """Charge what call paths that take no longer make others wait to one of the same ranks that does, if there is any.
+
+    Those that wait did not wait for it if they had to wait before, though they run it as well.
+    """
+    kept: list[Blame] = []
+    late: dict[tuple[int, ...], Blame] = {}
+    for blame in found:
+        own, other = of_both(steps(run).times(blame.callpaths[0]), blame.ranks)
+        known = late.get(tuple(blame.ranks))
+        if own > _SLOWER * other:
+            late.setdefault(tuple(blame.ranks), blame)
+        elif known is not None:
+            known.passing.extend(blame.callpaths)
+            known.costs[:] += blame.costs
+            continue
+        kept.append(blame)
+    return kept
 
 
 def _late(run: Run, who: Waiters, callpath: int, costs: npt.NDArray[np.float64]) -> list[int]:
@@ -190,7 +215,7 @@ def calls(run: Run, callpath: int) -> npt.NDArray[np.float64]:
 
 def finding(run: Run, blame: Blame, sentence: Words, advice: str) -> Finding:
     """Return a finding about devices or ranks that wait, and take their waiting as explained."""
-    blame.who.take(blame.callpaths, blame.ranks)
+    blame.who.take(blame.callpaths + blame.passing, blame.ranks)
     return run.finding(
         blame.rule,
         sentence,
@@ -264,8 +289,10 @@ def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words
     else:
         words += FIGURES.say(" {each}: ", each=each)
     # It takes longer in all steps, if that explains the waits, though nobody waits in some; else in those with waits.
-    late_in = counted.number if 2 * (own - other) / counted.number >= each else recurs
-    return words + what((own - other) / late_in, own / other if other > 0 else 0.0, each)
+    is_always = (own - other) / counted.number >= _EXPLAINS * each
+    longer = (own - other) / (counted.number if is_always else recurs)
+    usual = other / counted.number
+    return words + what(longer, 1 + longer / usual if usual > 0 else 0.0, each)
 
 
 def _listed(ranks: list[int]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.clocks import is_recommended
+from whywait.analysis.findings.blame import LEAST
+from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.few_cores import certainly
 from whywait.analysis.findings.words import Figures
 
@@ -22,6 +24,7 @@ FIGURES = Figures(
     ranks=("count", "all ranks"),
     unseen=("share", "of the time of kernels that communicate, what follows the last known begin beside such ranks"),
     peers=("count", "the sends and receives whose peers are not recorded"),
+    unknown_members=("share", "of the time of devices, that in which only kernels communicate that match no others"),
     worst=("s", "by how much the clocks of two locations violate the order of events at least"),
 )
 
@@ -63,6 +66,12 @@ def caveats(run: Run) -> Iterator[Words]:
     if traces is not None and len(traces["ranks"]) > 1 and not traces["groups"] and "nsight" not in run.result.facts:
         yield FIGURES.say(
             "No kernel or operation was found that communicates (see --comm-kernels): who waits for whom is unknown."
+        )
+    if traces is not None and (unmatched := in_rows(run, "comm.unmatched")) >= LEAST * run.device_time > 0:
+        yield FIGURES.say(
+            "For {unknown_members} of the time of GPUs, only kernels run whose operation on other ranks is not known: "
+            "waiting in them is not seen (see whywait info).",
+            unknown_members=unmatched / run.device_time,
         )
     if traces is not None and "shapes" not in traces["recorded"]:
         unnamed = sum(group["message_parts"] for group in traces["groups"] if not group["messages"])
