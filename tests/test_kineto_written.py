@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 import whywait
 
 
@@ -48,6 +49,22 @@ def test_work_before_the_first_event_of_the_host_counts(tmp_path):
     assert "device_time" not in [warning["kind"] for warning in result.warnings]
     waits = result.wait_states().to_pylist()
     assert [(wait["kind"], round(wait["waiting"] * 1e6)) for wait in waits] == [("ccl_wait_nxn", 150)]
+
+
+def test_what_is_wrong_with_traces_and_options_is_said(tmp_path):
+    write(tmp_path, [[span("cpu_op", "aten::add", 0, 10), kernel("my_reduce", 5, 8)]])
+    for options, words in (
+        ({"comm_kernels": ["my_reduce=foo"]}, "foo is no kind of communication"),
+        ({"comm_kernels": ["my_reduce"]}, "expected REGEX=KIND"),
+        ({"comm_kernels": ["(=all_reduce"]}, "unclosed group|open group"),
+        ({"cycle": 7}, "there is no cycle 7 of 1"),
+    ):
+        with pytest.raises(whywait.UsageError, match=words):
+            whywait.open(tmp_path, **options)
+    (file,) = tmp_path.iterdir()
+    file.write_text('{"schemaVersion": 1, "traceEvents": [{"ph":', encoding="utf-8")
+    with pytest.raises(whywait.Error, match="no trace has events"):
+        whywait.open(tmp_path)
 
 
 def test_what_the_profiler_does_is_no_work_of_the_program(tmp_path):

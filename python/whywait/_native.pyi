@@ -688,6 +688,9 @@ def finish_recording(
 def is_unfinished_recording(directory: str | PathLike[str]) -> bool:
     """Return whether a directory holds a recording without an archive."""
 
+def is_of_pytorch(path: str | PathLike[str]) -> bool:
+    """Return whether a path names traces of PyTorch's profiler, which may still be unreadable."""
+
 def workloads() -> list[str]:
     """Return the names of the synthetic workloads."""
 

@@ -101,7 +101,7 @@ def _suggestion(path: Path) -> str:
 
 def _foreign(path: Path) -> str | None:
     """Return what a path without an anchor of OTF2 is, if it is of another tool."""
-    if path.suffix == ".otf2" or any(path.glob("*.otf2")):
+    if path.suffix == ".otf2" or any(path.glob("*.otf2")) or _native.is_of_pytorch(path):
         return None
     # Only errors need it.
     from whywait.store.foreign import foreign

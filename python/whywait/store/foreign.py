@@ -86,7 +86,7 @@ _KINDS = (
     ),
     _Kind(
         "a trace of the PyTorch profiler",
-        _TRACE_OF_GPU,
+        "it has no events, or is not called .json: profile some steps of all ranks",
         re.compile(rb"\s*\{.*\"(schemaVersion|deviceProperties|distributedInfo)\"", _TEXT),
         re.compile(r".*\.pt\.trace\.json(\.gz)?"),
     ),

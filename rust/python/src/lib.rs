@@ -74,7 +74,7 @@ mod _native {
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
     #[pymodule_export]
-    use super::recording::{finish_recording, is_unfinished_recording};
+    use super::recording::{finish_recording, is_of_pytorch, is_unfinished_recording};
     #[pymodule_export]
     use super::regions::{region_terms, unknown_libraries};
     #[pymodule_export]
