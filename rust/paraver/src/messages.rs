@@ -78,6 +78,7 @@ impl Messages {
         inference: bool,
     ) -> Self {
         let mut messages = Self { links: vec![Vec::new(); threads.len()], ..Self::default() };
+        messages.list.reserve_exact(records.len());
         for record in records {
             messages.add(record, threads, processes, comms);
         }
@@ -93,6 +94,7 @@ impl Messages {
                 links.extend(completions);
                 links.sort_unstable();
             }
+            links.shrink_to_fit();
         }
         messages
     }

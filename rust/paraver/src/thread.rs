@@ -246,6 +246,9 @@ impl Thread {
         thread.part_region = regions.of(openmp::PART, 0, 0);
         thread.gaps = states::gaps(records.states, context.end, |state| regions.state(state));
         thread.regions = regions.into_list();
+        thread.visits.shrink_to_fit();
+        thread.gaps.shrink_to_fit();
+        thread.samples.shrink_to_fit();
         thread
     }
 
