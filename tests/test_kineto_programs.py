@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import json
 from collections import defaultdict
@@ -192,6 +193,45 @@ def test_a_kernel_that_runs_oftener_is_uneven_work(tmp_path):
     assert found["uneven_work"].ranks == [1]
     assert "runs 50% more often there" in found["uneven_work"].sentence
     assert "straggler_kernel" not in found
+
+
+def with_shapes(directory, shapes):
+    """Say of which shapes the inputs of kernels are, as the profiler does of the operators that launch them."""
+    for rank, file in enumerate(sorted(directory.iterdir())):
+        trace = json.loads(gzip.decompress(file.read_bytes()))
+        events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        operators = [event for event in events if event["cat"] == "cpu_op"]
+        for launch in (event for event in events if event["cat"] == "cuda_runtime"):
+            begin = launch["ts"]
+            around = [one for one in operators if one["ts"] <= begin <= one["ts"] + one["dur"]]
+            for kernel in events:
+                same = kernel["args"].get("correlation") == launch["args"].get("correlation")
+                if around and same and kernel["cat"] == "kernel" and "Collective name" not in kernel["args"]:
+                    around[-1]["args"] |= {"Input Dims": shapes(rank)}
+                    kernel["args"]["External id"] = around[-1]["args"]["External id"]
+        file.write_bytes(gzip.compress(json.dumps(trace | {"record_shapes": 1}).encode()))
+
+
+@pytest.mark.parametrize("own", [[[96, 128], [128, 64]], [[32, 128], [128, 64]]])
+def test_shapes_tell_more_work_from_a_slow_device(own, tmp_path):
+    def body(rank, _):
+        work = ("kernel", "gemm_forward", (12 if rank == 2 else 4) * MS)
+        return [work, ("coll", "all_reduce", "world", 1 * MS), ("sync", 7)]
+
+    usual = [[32, 128], [128, 64]]
+    program(4, 3, body).write(tmp_path)
+    with_shapes(tmp_path, lambda rank: own if rank == 2 else usual)
+    (one,) = findings(whywait.analyze(tmp_path))
+    assert one.ranks == [2]
+    assert "gemm_forward takes 8.00 ms longer there, 3 times as long as elsewhere." in one.sentence
+    if own == usual:
+        assert one.rule == "straggler_kernel"
+        assert one.advice.endswith("the shapes of its inputs are the same.")
+    else:
+        assert one.rule == "uneven_work"
+        assert one.sentence.endswith(
+            "Its inputs have other shapes there: mostly [[96, 128], [128, 64]], elsewhere [[32, 128], [128, 64]]."
+        )
 
 
 def test_transfers_that_nothing_hides_are_named(tmp_path):

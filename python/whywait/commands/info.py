@@ -151,7 +151,7 @@ def _of_paraver(known: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
 # What the profiler can be asked for, and what it is good for.
 _RECORDABLE = {
     "stacks": "with_stack=True: modules and functions of Python",
-    "shapes": "record_shapes=True: roots and peers of operations on CPUs",
+    "shapes": "record_shapes=True: shapes of kernels; roots and peers of operations on CPUs",
 }
 
 

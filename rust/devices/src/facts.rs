@@ -85,6 +85,15 @@ pub struct RankFacts {
     pub works: u64,
 }
 
+/// The shapes of the inputs of a kernel, where they are recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShapeFacts {
+    /// Its name.
+    pub kernel: String,
+    /// Ranks with the same shapes, the number of distinct ones, and the most frequent of these.
+    pub groups: Vec<(Vec<u32>, u32, String)>,
+}
+
 /// What is known of a set of traces besides its events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -96,6 +105,8 @@ pub struct Facts {
     pub steps: Vec<i64>,
     /// The groups that communicate.
     pub groups: Vec<GroupFacts>,
+    /// The shapes of kernels, by their names.
+    pub shapes: Vec<ShapeFacts>,
     /// Versions of libraries and drivers, by name.
     pub versions: Vec<(String, String)>,
     /// What was recorded of what can be: stacks, shapes, modules, memory, synchronizations.

@@ -34,7 +34,7 @@ pub use calls::Calls;
 pub use comm_kernels::CommKernels;
 pub use contexts::Contexts;
 pub use definitions::{WINDOW_BEGIN, WINDOW_END};
-pub use facts::{Facts, GroupFacts, Method, RankFacts};
+pub use facts::{Facts, GroupFacts, Method, RankFacts, ShapeFacts};
 pub use files::{file_name, in_parallel};
 pub use kinds::{Flow, Kind};
 pub use matching::Comm;

@@ -176,6 +176,8 @@ pub(crate) struct Columns {
     pub(crate) sequences: Vec<Sequence>,
     /// Details of what issues operations for CPUs, and of these.
     pub(crate) arguments: Vec<Arguments>,
+    /// Numbers of operators, and the shapes of their inputs.
+    pub(crate) dimensions: Vec<(u64, u32)>,
     /// Details of communication calls.
     pub(crate) records: Vec<Record>,
     pub(crate) described: Vec<Described>,
@@ -290,6 +292,11 @@ impl Columns {
             return;
         }
         let thread = self.thread(event);
+        if category == Category::Op && event.get(Field::Dimensions).is_some() {
+            let shapes = self.name(event, Field::Dimensions);
+            let external = event.get(Field::External).and_then(unsigned).filter(|external| *external > 0);
+            self.dimensions.extend(external.map(|external| (external, shapes)));
+        }
         let detail = match category {
             Category::Call | Category::DriverCall => {
                 let correlation = self.number(event, Field::Correlation).filter(|correlation| *correlation > 0);

@@ -29,6 +29,7 @@ mod options;
 mod rank;
 mod regions;
 pub mod scan;
+mod shapes;
 mod steps;
 mod survey;
 mod thread;

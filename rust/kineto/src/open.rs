@@ -14,6 +14,7 @@ use crate::numbering::host;
 use crate::options::Options;
 use crate::rank::Traced;
 use crate::scan::scan;
+use crate::shapes;
 use crate::survey::preselect;
 use crate::{Error, Result};
 
@@ -78,7 +79,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<DeviceRecording> {
     for (file, why) in &left_out {
         oddities.push(oddity(OddityKind::Missing, Path::new(file), 0, format!("the file is left out: {why}")));
     }
-    let facts = facts(&ranks, &chosen, left_out);
+    let facts = facts(&mut ranks, &chosen, left_out);
     let (path, name) = identity(&found.traces, &first);
     let source = Source { path, name, creator: "PyTorch profiler", tool: "KINETO" };
     infer::groups(&mut ranks);
@@ -190,7 +191,7 @@ fn note(rank: &Traced, oddities: &mut Vec<Oddity>) {
     );
 }
 
-fn facts(ranks: &[Traced], chosen: &cycles::Chosen, left_out: Vec<(String, String)>) -> Facts {
+fn facts(ranks: &mut [Traced], chosen: &cycles::Chosen, left_out: Vec<(String, String)>) -> Facts {
     let highest = ranks.iter().map(|rank| rank.rank.number + 1).max().unwrap_or(0);
     let said = ranks.iter().filter_map(|rank| rank.info.world_size).max().unwrap_or(0);
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -214,11 +215,14 @@ fn facts(ranks: &[Traced], chosen: &cycles::Chosen, left_out: Vec<(String, Strin
         ..traced.rank.facts()
     };
     let known: Vec<RankFacts> = ranks.iter().map(of_rank).collect();
+    let shapes = ranks.iter_mut().map(|rank| (rank.rank.number, std::mem::take(&mut rank.shapes)));
+    let shapes = shapes::compare(&shapes.collect::<Vec<_>>());
     Facts {
         world_size: highest.max(said),
         steps: Facts::shared_steps(&known),
         ranks: known,
         groups: Vec::new(),
+        shapes,
         versions: versions.into_iter().map(|(name, versions)| (name, joined(versions))).collect(),
         recorded,
         cycles: chosen.cycles,

@@ -1,5 +1,6 @@
 //! One rank: what its file holds, in order, with calls within calls and work with its launches.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
@@ -16,6 +17,7 @@ use crate::nesting::keep;
 use crate::options::Options;
 use crate::regions::{Regions, Vendor};
 use crate::scan::Summary;
+use crate::shapes::{self, Shapes};
 use crate::steps::{self, Steps};
 use crate::thread::Host;
 use crate::window::{leave_out, shift, window};
@@ -40,6 +42,8 @@ pub(crate) struct Traced {
     pub(crate) info: Info,
     pub(crate) rank: Rank,
     pub(crate) odd: Odd,
+    /// The shapes of the inputs of each kernel, by its name.
+    pub(crate) shapes: BTreeMap<String, Shapes>,
 }
 
 impl Traced {
@@ -67,6 +71,7 @@ impl Traced {
             syncs,
             mut memory,
             arguments,
+            dimensions,
             threads: ids,
             streams,
             ..
@@ -164,6 +169,9 @@ impl Traced {
                 member,
             });
         }
+        let computing = works.iter().zip(&placed).filter(|(_, work)| work.member == NONE);
+        let shapes = shapes::of_kernels(computing.map(|(work, placed)| (work, placed.region)), &dimensions, &names);
+        let shapes = shapes.into_iter().map(|(region, shapes)| (regions.name(region).to_owned(), shapes)).collect();
         // Those of threads come after those of streams.
         let before = members.len() as u32;
         for visit in threads.iter_mut().flat_map(|thread| &mut thread.visits) {
@@ -198,7 +206,7 @@ impl Traced {
             ..Rank::default()
         };
         rank.follow_streams();
-        Self { path: path.to_owned(), info, rank, odd }
+        Self { path: path.to_owned(), info, rank, odd, shapes }
     }
 }
 

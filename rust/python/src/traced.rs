@@ -1,5 +1,7 @@
 //! What is known of the traces of a profiler besides events.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_devices::{Facts, GroupFacts, RankFacts};
@@ -16,6 +18,8 @@ pub(crate) fn facts<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, 
     all.set_item("cycles", facts.cycles)?;
     all.set_item("left_out", facts.left_out.clone())?;
     all.set_item("ranks", facts.ranks.iter().map(|rank| of_rank(py, rank)).collect::<PyResult<Vec<_>>>()?)?;
+    let shapes = facts.shapes.iter().map(|one| (one.kernel.clone(), one.groups.clone()));
+    all.set_item("shapes", shapes.collect::<BTreeMap<_, _>>())?;
     all.set_item("groups", facts.groups.iter().map(|group| of_group(py, group)).collect::<PyResult<Vec<_>>>()?)?;
     Ok(all)
 }

@@ -68,7 +68,7 @@ _ENOUGH = 0.25
 # Ranks are the culprits if they have this share of the costs, and are at most this share of all ranks.
 _CULPRIT, _FEW = 0.8, 0.5
 # A rank is slower if it takes so much longer than the median, and late if it bears this share of what the latest does.
-_SLOWER, _NOTICED = 1.1, 0.1
+SLOWER, _NOTICED = 1.1, 0.1
 # What ranks take longer explains waits if it is at least this share of them.
 _EXPLAINS = 0.8
 # So many call paths are named.
@@ -166,7 +166,7 @@ def _passed_on(run: Run, found: list[Blame]) -> list[Blame]:
     for blame in found:
         own, other = of_both(steps(run).times(blame.callpaths[0]), blame.ranks)
         known = late.get(tuple(blame.ranks))
-        if own > _SLOWER * other:
+        if own > SLOWER * other:
             late.setdefault(tuple(blame.ranks), blame)
         elif known is not None:
             known.passing.extend(blame.callpaths)
@@ -179,7 +179,7 @@ def _passed_on(run: Run, found: list[Blame]) -> list[Blame]:
 def _late(run: Run, who: Waiters, callpath: int, costs: npt.NDArray[np.float64]) -> list[int]:
     """Return the ranks that are to blame for what a call path makes others wait: few, or all but few; else none."""
     times = steps(run).times(callpath)
-    most = np.flatnonzero(times > times.max() / _SLOWER).tolist()
+    most = np.flatnonzero(times > times.max() / SLOWER).tolist()
     if not who.in_stages and costs.size / 2 < len(most) < costs.size and set(_culprits(costs)) <= set(most):
         return most
     # Others wait for the slowest; those that are nearly as slow would be waited for without it.
@@ -200,7 +200,25 @@ def _rule(run: Run, callpath: int, ranks: list[int]) -> str:
     if callpath not in run.kernels:
         return "straggler_host"
     own, other = of_both(calls(run, callpath), ranks)
-    return "uneven_work" if own > _SLOWER * other else "straggler_kernel"
+    return "uneven_work" if own > SLOWER * other or have_own_shapes(run, callpath, ranks) else "straggler_kernel"
+
+
+def have_own_shapes(run: Run, callpath: int, ranks: list[int]) -> bool | None:
+    """Return whether inputs of a kernel have other shapes on some ranks than on all others; None if not recorded."""
+    groups = run.result.facts.get("traces", {}).get("shapes", {}).get(run.region(callpath).name)
+    if not groups:
+        return None
+    return all(set(of_group) <= set(ranks) or not set(of_group) & set(ranks) for of_group, *_ in groups)
+
+
+def usual_shapes(run: Run, callpath: int, ranks: list[int]) -> tuple[str, str]:
+    """Return the most frequent shapes of the inputs of a kernel on some ranks, and on most of the others."""
+    groups = run.result.facts["traces"]["shapes"][run.region(callpath).name]
+    own, other = (
+        max((one for one in groups if (one[0][0] in ranks) == is_own), key=lambda one: len(one[0]), default=None)
+        for is_own in (True, False)
+    )
+    return own[2] if own else "", other[2] if other else ""
 
 
 def calls(run: Run, callpath: int) -> npt.NDArray[np.float64]:
@@ -245,7 +263,7 @@ def put_first(run: Run, found: list[Finding]) -> None:
 
 def _slower(times: npt.NDArray[np.float64]) -> list[int]:
     """Return the ranks that take longer than the median."""
-    return np.flatnonzero(times > _SLOWER * np.median(times)).tolist()
+    return np.flatnonzero(times > SLOWER * np.median(times)).tolist()
 
 
 def _culprits(costs: npt.NDArray[np.float64]) -> list[int]:

@@ -1,4 +1,4 @@
-"""A rank runs a kernel more often than others."""
+"""A rank runs a kernel more often than others, or on more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.blame import FIGURES as SHARED
-from whywait.analysis.findings.blame import blames, calls, changes, finding, of_both, sentence
+from whywait.analysis.findings.blame import (
+    SLOWER,
+    blames,
+    calls,
+    changes,
+    finding,
+    of_both,
+    sentence,
+    takes_longer,
+    usual_shapes,
+)
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
@@ -19,11 +29,15 @@ if TYPE_CHECKING:
 NAME = "uneven_work"
 TITLE = "Uneven work"
 DOCUMENT = """\
-One rank, or a few, run a kernel at least 10% more often than the others, and devices wait at least a percent of
-their time for that: batches, experts, sequences or layers are distributed unevenly. Balance them.
+One rank, or a few, run a kernel at least 10% more often than the others, or on inputs of other shapes (where these are
+recorded), and devices wait at least a percent of their time for that: batches, experts, sequences or layers are
+distributed unevenly. Balance them.
 """
 FIGURES = Figures(
-    SHARED, oftener=("share", "by how much more often `who` run the kernel in a step than the mean of the other ranks")
+    SHARED,
+    oftener=("share", "by how much more often `who` run the kernel in a step than the mean of the other ranks"),
+    shapes=("name", "the shapes of its inputs that are most frequent on `who`"),
+    elsewhere=("name", "those that are most frequent on most of the other ranks"),
 )
 _ADVICE = "Balance what the ranks get: batches, experts, lengths of sequences, or layers."
 
@@ -36,9 +50,13 @@ def detect(run: Run) -> Iterator[Finding]:
         yield finding(run, blame, sentence(run, blame, partial(_oftener, run, blame)), _ADVICE)
 
 
-def _oftener(run: Run, blame: Blame, *_: float) -> Words:
+def _oftener(run: Run, blame: Blame, longer: float, factor: float, each: float) -> Words:
     callpath = blame.callpaths[0]
     own, other = of_both(calls(run, callpath), blame.ranks)
     if other <= 0:
         return FIGURES.say("{place} runs only there.", place=run.place(callpath))
+    if own <= SLOWER * other:
+        shapes, elsewhere = usual_shapes(run, callpath, blame.ranks)
+        words = " Its inputs have other shapes there: mostly {shapes}, elsewhere {elsewhere}."
+        return takes_longer(run, blame, longer, factor, each) + FIGURES.say(words, shapes=shapes, elsewhere=elsewhere)
     return FIGURES.say("{place} runs {oftener} more often there.", place=run.place(callpath), oftener=own / other - 1)
