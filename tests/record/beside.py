@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from .mpis import PROGRAMS, WITHOUT_FILES, Mpi, compiled, record, run
+from .mpis import PROGRAMS, Mpi, compiled, record, run
 
 # What is compared, in the order of the table in docs/record.md.
 ASPECTS = {
@@ -82,9 +82,9 @@ def look(command: list[str], directory: Path, program: Program, *, recorded: boo
     """Run a program in a directory, and return what it showed by aspect: lines, and how often each came."""
     if recorded:
         output = directory.with_suffix(".archive")
-        done = record(command, directory, *program.recorded, "--quiet", output=str(output), **WITHOUT_FILES)
+        done = record(command, directory, *program.recorded, "--quiet", output=str(output))
     else:
-        done = run(command, directory, **WITHOUT_FILES)
+        done = run(command, directory)
     seen: dict[str, Counter[str]] = {name: Counter() for name in ASPECTS}
     seen["exit code"].update([str(done.returncode)])
     for line in (done.stdout + done.stderr).splitlines():

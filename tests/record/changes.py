@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import whywait
 from whywait.hypotheses import Balance, Cpu, Cut, CutMessages, EagerLimit, Overlap, Protocol, Scale
 
-from .mpis import MPIS, PROGRAMS, WITHOUT_FILES, compiled, record
+from .mpis import MPIS, PROGRAMS, compiled, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ CHANGES: dict[str, tuple[str, Sequence[Hypothesis]]] = {
 #: The pairs that are only for the check: nothing of the estimate was chosen with them.
 CHECKED = tuple(CHANGES)[1::2]
 # Ranks that wait leave the cores to others, as far as the library can do that.
-_ENVIRONMENT = WITHOUT_FILES | {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
+_ENVIRONMENT = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
 # What else changes: the eager limits of Debian's MPIs.
 _AFTER = {"limit": {"UCX_RNDV_THRESH": "512", "OMPI_MCA_btl_vader_eager_limit": "512"}}
 

@@ -6,6 +6,8 @@ Each call is of two ranks, and prints its return code; what is not called, and w
 import re
 import subprocess
 
+from .mpis import ENVIRONMENT
+
 # Statements by function. In them: me, other (ranks), world (a duplicate of MPI_COMM_WORLD), a, b and z (arrays of 64
 # int), v and w (counts and displacements for two ranks), t (types for two ranks), r (a request), q (two requests), s (a
 # status), ss (two), f (an int), p (two int).
@@ -340,7 +342,12 @@ CALLS
 def declared(compiler):
     """Return the functions that an MPI's mpi.h declares."""
     done = subprocess.run(
-        [compiler, "-E", "-x", "c", "-"], input="#include <mpi.h>\n", capture_output=True, text=True, check=True
+        [compiler, "-E", "-x", "c", "-"],
+        input="#include <mpi.h>\n",
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return set(re.findall(r"\b(MPI_\w+)\s*\(", done.stdout))
 

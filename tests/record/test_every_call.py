@@ -10,7 +10,7 @@ import pytest
 import whywait
 
 from . import every_call
-from .mpis import WITHOUT_FILES, compiled, record, run
+from .mpis import compiled, record, run
 
 TABLE = tomllib.loads((Path(__file__).parents[2] / "rust/record/mpi.toml").read_text())["function"]
 # Functions of these groups are all called, but for those that need what a test cannot have.
@@ -35,17 +35,20 @@ REASONS = {
 def every(mpi, tmp_path):
     """The functions that are called, the archive, and their results without and with the recorder."""
     functions = every_call.declared(mpi.compiler) & every_call.CALLS.keys()
-    if mpi.name == "openmpi":
-        # So many operations on files one after the other hang in Open MPI 4.1 now and then, recorded or not.
+    if mpi.name.startswith("openmpi"):
+        # So many operations on files one after the other hang in Open MPI 4.1 and 5.0 now and then, recorded or not.
         functions -= {row["name"] for row in TABLE if row["group"] == "io"}
+    if mpi.name == "intel":
+        # Intel MPI 2021.18 crashes in the MPI_Wait for these after so many other calls, recorded or not.
+        functions -= {row["name"] for row in TABLE if row["class"] in {"rma_request", "atomic_request"}}
     source = tmp_path / "every.c"
     source.write_text(every_call.program(functions))
     program = compiled(mpi, source, tmp_path)
-    plain = run([*mpi.start(2), program], tmp_path, **WITHOUT_FILES)
+    plain = run([*mpi.start(2), program], tmp_path)
     if plain.returncode:
         pytest.skip(f"the program fails with {mpi.name} as it is: {plain.stdout[-200:]}{plain.stderr[-300:]}")
     expected = results(tmp_path)
-    done = record([*mpi.start(2), program], tmp_path, "--groups", "all", **WITHOUT_FILES)
+    done = record([*mpi.start(2), program], tmp_path, "--groups", "all")
     assert done.returncode == 0, done.stderr
     return functions, tmp_path / "out", expected, results(tmp_path)
 

@@ -2,6 +2,8 @@
 
    usage: truth SCENARIO TURNS
 
+   WINDOW=created in the environment makes the window of memory that others cannot reach without its owner.
+
    Rank 0 waits, in each turn, for about 30 ms. Ranks 0 and 1 note when they begin and end what matters, and rank 0 prints
    the sum of what it has waited, from these times: "truth SECONDS". A call that ended before what it might have waited for
    began has waited for nothing, so the same program is right for libraries that need their target and for others. */
@@ -196,7 +198,10 @@ int main(int argc, char **argv)
     int of_shared = !strcmp(what, "shared");
     if (of_shared)
         MPI_Win_allocate_shared(4096, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
-    else
+    else if (getenv("WINDOW")) {
+        base = calloc(4096, 1);
+        MPI_Win_create(base, 4096, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    } else
         MPI_Win_allocate(4096, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
     for (int turn = 0; turn < turns; turn++) {
         MPI_Barrier(MPI_COMM_WORLD);
