@@ -16,10 +16,13 @@ LAUNCHERS = frozenset(
     """mpiexec mpirun mpiexec.hydra mpiexec.mpich mpirun.mpich mpiexec.openmpi mpirun.openmpi mpiexec.gforker
     orterun prterun prun oshrun shmemrun srun aprun jsrun flux mpiexec_abi""".split()
 )
+# What runs another command as another user, mostly with an environment of its own.
+_OTHER_USERS = frozenset("sudo su runuser setpriv doas gosu".split())
 # What runs another command in some way; of some, words come before their options.
-_WRAPPERS = frozenset(
+_WRAPPERS = _OTHER_USERS | frozenset(
     """env timeout taskset numactl nice ionice chrt stdbuf nohup setsid time prlimit setarch linux64 hwloc-bind strace
-    ltrace valgrind gdb catchsegv unbuffer""".split()
+    ltrace valgrind gdb catchsegv unbuffer unshare nsenter chroot bwrap cgexec systemd-run choom tini dumb-init xargs
+    faketime rr hpcrun tau_exec""".split()
 )
 _WITH_VERB = frozenset("perf conda mamba uv poetry pixi".split())
 _SHELLS = frozenset("sh bash dash ksh zsh".split())
@@ -123,7 +126,7 @@ def preloading(command: Sequence[str], library: Path) -> list[str]:
     """Return a command whose own settings of LD_PRELOAD, before the program, have a library come first."""
     words = list(command)
     program = program_of(words)
-    own = len(words) - len(program) if words[-len(program) :] == program else len(words)
+    own = len(_before(words, program))
     for number in range(own):
         if words[number] == "LD_PRELOAD" and words[number - 1] in ("-env", "-genv") and number + 1 < own:
             words[number + 1] = f"{library}:{words[number + 1]}"
@@ -132,13 +135,23 @@ def preloading(command: Sequence[str], library: Path) -> list[str]:
     return words
 
 
+def _before(words: list[str], program: list[str]) -> list[str]:
+    """Return the words before the program: all, if it is in the text of a shell."""
+    return words[: len(words) - len(program)] if words[-len(program) :] == program else words
+
+
 def why_unloaded(command: Sequence[str]) -> str:
     """Return how a command keeps the recorder from its program, by its words and those of a script; empty if not so."""
     words = list(command)
     program = program_of(words)
-    for number, word in enumerate(words):
-        if Path(word).name == "env" and number < len(words) - len(program):
-            options = " ".join(words[number + 1 : len(words) - len(program)])
+    before = _before(words, program)
+    for number, word in enumerate(before):
+        name = Path(word).name
+        if name in _OTHER_USERS:
+            there = f": {shlex.join([*before, 'whywait', 'record', *program])}" if before != words else ""
+            return f"{name} runs it as another user, to whom the recorder is not passed on; record it there{there}"
+        if name == "env":
+            options = " ".join(before[number + 1 :])
             if re.search(r"(^| )(-|-i|--ignore-environment|-u ?LD_PRELOAD|--unset=LD_PRELOAD)( |$)", options):
                 return f"`env {options}` removes LD_PRELOAD, by which the recorder is loaded"
     texts = [word for word in words if "LD_PRELOAD" in word and len(word.split()) > 1]
