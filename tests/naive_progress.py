@@ -66,6 +66,7 @@ class Progress:
     locking: dict[Instance, set[int]]
     locking_all: set[Instance]
     active: set[Instance]
+    evident: set[Instance]
     op_calls: set[Instance]
 
     def variant(self, call: Instance) -> str:
@@ -82,7 +83,7 @@ class Progress:
 
     def delays(self, call: Instance) -> list[Delay]:
         """Return what targets did that made the progress that a call needs, by Enter."""
-        if call in self.active or call.name in TRIES:
+        if (call in self.active and call not in self.evident) or call.name in TRIES:
             return []
         found = []
         for rank in (self.completes.get(call, set()) | self.locking.get(call, set())) - {call.thread.rank}:
@@ -135,7 +136,8 @@ class Progress:
             begin = self.begin(call)
             if call in self.contention:
                 begin = max(begin, self.contention[call][1].leave)
-            others = self.completes.get(call, set()) - {call.thread.rank} and call not in self.active
+            takes_part = call in self.active and call not in self.evident
+            others = self.completes.get(call, set()) - {call.thread.rank} and not takes_part
             if not (others or call in self.locking) or call.name in TRIES:
                 continue
             is_own = call in self.locking and not self.locking[call] - {call.thread.rank}
@@ -149,6 +151,7 @@ class Progress:
             firsts = [delay.first for delay in targets]
             last = max(firsts, key=lambda i: (i.enter, -i.thread.rank))
             waiting = last.enter - begin if call in self.locking else self.no_overlap(call, begin, firsts)
+            waiting = 0 if call in self.evident else waiting
             found[call] = begin, max(0, waiting), targets
         # By the surest calls; one that ends after the last activity may do so by chance.
         lengths[2].update({kind: [] for kind, of_kind in lengths[2].items() if len(of_kind) < HABIT})
@@ -170,12 +173,20 @@ class Progress:
         longest = max(targets, key=lambda d: (min(d.away, d.last.enter - begin), -d.last.thread.rank))
         most = min(longest.away, longest.last.enter - begin)
         first = waiting
-        for delay in targets:
-            missed = min(delay.away, delay.last.enter - begin)
-            soon, long = call.leave - delay.last.enter, call.leave - max(delay.before, begin)
-            evident = typical is not None and soon <= typical[0] and typical[0] * typical[1] < long
-            if delay.first is not delay.last and evident and missed > waiting:
-                waiting, last, bound = missed, delay.last, max(bound, missed)
+        candidates = [(d.last, d.before, min(d.away, d.last.enter - begin)) for d in targets if d.first is not d.last]
+        if call in self.evident:
+            # Of a target that takes part, its first call is no more likely than its last.
+            candidates += [(d.first, begin, d.first.enter - begin) for d in targets]
+        for candidate, before, missed in candidates if typical is not None else ():
+            length = typical[0] * (2 if call in self.evident else 1)
+            soon, long = call.leave - candidate.enter, call.leave - max(before, begin)
+            if soon <= length and length * typical[1] < long and missed > waiting:
+                waiting, last, bound = missed, candidate, max(bound, missed)
+        if call in self.evident:
+            if waiting:
+                name = "mpi_rma_active_wait_for_progress"
+                self.result.wait(name, call, waiting, last, last.enter, last="progress")
+            return
         if waiting > first:
             self.result.wait(f"{metric}_served", call, waiting - first, last, last.enter, last="progress")
         if waiting:

@@ -275,6 +275,7 @@ class Analysis(Progress):
         self.locking: dict[Instance, set[int]] = {}  # calls that may block until these processes grant a lock
         self.locking_all: set[Instance] = set()
         self.active: set[Instance] = set()  # calls in which the target takes part: they do not wait for its progress
+        self.evident: set[Instance] = set()  # those of them of which evidence tells that they do
         self.library: dict[int, list[Instance]] = {}
         self.passive_syncs: list[tuple[Instance, int, set[int]]] = []  # calls, with how many processes, open windows
         self.notifications: list[Notification] = []
@@ -466,9 +467,13 @@ class Analysis(Progress):
         """Late Post in complete, start, or operations (specification.md#late-post)."""
         for by_origin in self.accesses.values():
             for a in (a for accesses in by_origin.values() for a in accesses):
+                if a.complete is not None and not a.partners:
+                    self.evident.add(a.complete)
                 if a.complete is None or not a.partners:
                     continue
                 last = max(a.partners.values(), key=lambda e: (e.post.enter, -e.rank)).post
+                if not a.complete.enter < last.enter <= a.complete.leave:
+                    self.evident.add(a.complete)
                 candidates = [(a.complete, last, "sync"), (a.start, last, "sync")]
                 candidates += [(op.call, a.partners[op.target].post, "comm") for op in a.ops if op.target in a.partners]
                 for call, post, kind in candidates:

@@ -93,6 +93,7 @@ FAMILIES = (
 
 # Of one-sided communication; those of MPI have the names of Scalasca.
 ONE_SIDED = (
+    "mpi_rma_active_wait_for_progress",
     *(f"{prefix}{volume}"
       for prefix in ("", "shmem_", "armci_", "pgas_")
       for volume in ("bytes_put", "bytes_get", "rma_atomic_sent", "rma_atomic_received")),

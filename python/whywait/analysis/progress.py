@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from whywait.model.result import ResultData
 
 _LIBRARIES = ("mpi", "shmem", "armci", "pgas")
+_PASSIVE = tuple(f"{library}_rma_{kind}_wait_for_progress" for library in _LIBRARIES for kind in ("sync", "comm"))
+# Evidence tells it, so it is its own bound.
+_ACTIVE = "mpi_rma_active_wait_for_progress"
 #: Wait for Progress, of all libraries.
-WAITS = tuple(f"{library}_rma_{kind}_wait_for_progress" for library in _LIBRARIES for kind in ("sync", "comm"))
+WAITS = (*_PASSIVE, _ACTIVE)
 #: How long targets were away in such calls.
-AWAY = tuple(f"{name}_away" for name in WAITS)
+AWAY = (*(f"{name}_away" for name in _PASSIVE), _ACTIVE)
 #: The minimum share of the time for an assessment.
 _NOTABLE = 0.001
 

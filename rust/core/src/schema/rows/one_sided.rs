@@ -137,6 +137,18 @@ macro_rules! one_sided {
             source: "thesis, section 3.2, pattern 6, algorithm 1",
             ..WAIT
         },
+        /// Time in a call that completes an access epoch until a target entered a call that evidently served it.
+        ProgressActive = "mpi_rma_active_wait_for_progress" {
+            display_name: "Wait for Progress",
+            below: "mpi_rma_sync_active",
+            waits_for: "for targets to make progress",
+            look_at: BUSY_TARGET,
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::Progress),
+            document: "one-sided-served",
+            source: "specification",
+            ..WAIT
+        },
         /// Time in a one-sided operation until the target entered a call in which its library makes progress.
         ProgressComm = "mpi_rma_comm_wait_for_progress" {
             display_name: "Wait for Progress",

@@ -15,7 +15,7 @@ pub(super) fn last_of<T: Copy, P: Ord>(
 }
 
 /// A set of region instances of a shard, as bits.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct InstanceSet(Vec<u64>);
 
 impl InstanceSet {
@@ -29,7 +29,7 @@ impl InstanceSet {
     }
 
     pub(super) fn contains(&self, instance: InstanceId) -> bool {
-        self.0[instance.index() / 64] >> (instance.number() % 64) & 1 != 0
+        self.0.get(instance.index() / 64).is_some_and(|bits| bits >> (instance.number() % 64) & 1 != 0)
     }
 }
 

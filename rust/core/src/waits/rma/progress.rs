@@ -8,7 +8,8 @@
 //!
 //! *Which calls*: calls that complete operations remotely (flush, unlock, waits for a response, blocking gets and
 //! accumulates), unless the target takes part in them (fences, GATS); and `MPI_Win_lock` and `MPI_Win_lock_all`, which
-//! may block until the target grants the lock. Never tests, and never operations on the process itself.
+//! may block until the target grants the lock. Never tests, and never operations on the process itself. Of
+//! `MPI_Win_complete`, whose targets have posted and may be away since, only evidence tells ([`ActiveCalls`]).
 //! *Progress activity* of a target: its first outermost library call with Leave >= Enter(call), if it begins before the
 //! call ends; otherwise the network made progress on its own. After contention in the same call: the target's first
 //! library call that it enters strictly after the release.
@@ -65,6 +66,9 @@ pub(super) fn detect(
     found: &[Findings],
     waits: &mut [Waits],
 ) -> Result<()> {
+    let shards = trace.shards.iter().zip(epochs).zip(&*waits);
+    let active: Vec<ActiveCalls> =
+        shards.map(|((shard, epochs), waits)| ActiveCalls::new(shard, epochs, waits)).collect();
     let asked = trace.exchange.sum(epochs.iter().map(|epochs| epochs.completions.len() + epochs.locks.len()).sum())?;
     let rounds = Rounds::new(&trace.exchange, asked * (size_of::<Request>() + size_of::<Activity>()));
     let mut calls: Vec<LibraryCalls> = trace.shards.iter().map(|shard| LibraryCalls::new(trace, shard)).collect();
@@ -73,7 +77,11 @@ pub(super) fn detect(
         let asking = rounds.own(&trace.exchange, round);
         let ask = |i| {
             let is_asking = asking.contains(&i);
-            if is_asking { requests(trace, i, &epochs[i], &contentions[i]) } else { trace.exchange.outbox() }
+            if is_asking {
+                requests(trace, i, (&epochs[i], &active[i]), &contentions[i])
+            } else {
+                trace.exchange.outbox()
+            }
         };
         let requests = trace.exchange.alltoallv((0..trace.shards.len()).into_par_iter().map(ask).collect())?;
         let answer = |(requests, calls)| answers(trace, &requests, calls);
@@ -84,7 +92,7 @@ pub(super) fn detect(
         answered.zip(&mut found_so_far[asking]).for_each(|(((i, answers), waits), progress)| {
             let shard = &trace.shards[i];
             let messages = message_waits(trace, shard, &found[i]);
-            let calls = Calls::new(trace, shard, &epochs[i], &messages, &contentions[i]);
+            let calls = Calls::new(trace, shard, (&epochs[i], &active[i]), &messages, &contentions[i]);
             *progress = calls.book(&answers, &contentions[i], waits);
         });
     }
@@ -125,7 +133,12 @@ fn metrics(library: Library) -> [[Metric; 2]; 5] {
     }
 }
 
-fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Contention]) -> Outbox<Request> {
+fn requests(
+    trace: &Trace,
+    index: usize,
+    (epochs, active): (&Epochs, &ActiveCalls),
+    contentions: &[Contention],
+) -> Outbox<Request> {
     let shard = &trace.shards[index];
     let number = trace.exchange.own().start + index as u32;
     let mut outbox = trace.exchange.outbox();
@@ -157,7 +170,7 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
             }
         }
     }
-    for Completion { instance, target } in completing(trace, shard, epochs) {
+    for Completion { instance, target } in completing(trace, shard, epochs, active) {
         let own = trace.definitions.locations[shard.location_of_instance(instance)].process;
         let request = Request {
             from: (number, instance),
@@ -174,18 +187,45 @@ fn requests(trace: &Trace, index: usize, epochs: &Epochs, contentions: &[Content
     outbox
 }
 
-/// The calls that complete something at another process which takes no part in them.
-fn completing<'a>(trace: &'a Trace, shard: &'a Shard, epochs: &'a Epochs) -> impl Iterator<Item = Completion> + 'a {
-    let collectives = epochs.collectives.iter().map(|part| part.instance);
-    let accesses = epochs.accesses.iter().flat_map(|access| [access.start, access.complete]);
-    let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
-    let calls = collectives.chain(accesses).chain(exposures);
-    let active = (!epochs.completions.is_empty()).then(|| InstanceSet::new(shard, calls));
+/// The calls of active targets in a shard.
+struct ActiveCalls {
+    /// Those that never wait for progress.
+    others: InstanceSet,
+    /// `MPI_Win_complete` without a Late Post: many libraries return from it when the target has served the operations.
+    completes: InstanceSet,
+}
+
+impl ActiveCalls {
+    fn new(shard: &Shard, epochs: &Epochs, waits: &Waits) -> Self {
+        if epochs.completions.is_empty() {
+            return Self { others: InstanceSet::default(), completes: InstanceSet::default() };
+        }
+        let late = waits.states.iter().filter(|wait| wait.kind == Metric::LatePostSync).map(|wait| wait.instance);
+        let late = InstanceSet::new(shard, late);
+        let is_late = |complete: InstanceId| complete.is_some() && late.contains(complete);
+        let completes = || epochs.accesses.iter().map(|access| access.complete);
+        let collectives = epochs.collectives.iter().map(|part| part.instance);
+        let starts = epochs.accesses.iter().map(|access| access.start);
+        let exposures = epochs.exposures.iter().flat_map(|exposure| [exposure.post, exposure.wait]);
+        let others = collectives.chain(starts).chain(exposures).chain(completes().filter(|&one| is_late(one)));
+        Self {
+            others: InstanceSet::new(shard, others),
+            completes: InstanceSet::new(shard, completes().filter(|&one| !is_late(one))),
+        }
+    }
+}
+
+/// The calls that complete something at another process which takes no part in them, or may not yet do so.
+fn completing<'a>(
+    trace: &'a Trace,
+    shard: &'a Shard,
+    epochs: &'a Epochs,
+    active: &'a ActiveCalls,
+) -> impl Iterator<Item = Completion> + 'a {
     epochs.completions.iter().copied().filter(move |&Completion { instance, target }| {
         let class = trace.class(shard, instance);
         let own = trace.definitions.locations[shard.location_of_instance(instance)].process;
-        let is_active = active.as_ref().is_some_and(|active| active.contains(instance));
-        target != own && !is_active && !class.is_test() && class.library().is_some()
+        target != own && !active.others.contains(instance) && !class.is_test() && class.library().is_some()
     })
 }
 
@@ -228,12 +268,16 @@ struct Open {
     last_enter: i64,
     before: i64,
     away: i64,
+    /// Whether it completes an access epoch: then nothing but evidence tells that it waits.
+    is_complete: bool,
 }
 
 impl Open {
-    /// Whether the call ended soon after the last activity began, and long after the one before it ended.
-    fn is_served(&self, typical: Typical) -> bool {
-        self.leave - self.last_enter <= typical.length && typical.is_exceeded(self.leave - self.before)
+    /// Whether the call ended soon after the last activity began, and long after the one before it ended. Targets that
+    /// complete something themselves may serve others a little later.
+    fn is_served(&self, Typical { length, sample }: Typical) -> bool {
+        let length = if self.is_complete { 2 * length } else { length };
+        self.leave - self.last_enter <= length && Typical { length, sample }.is_exceeded(self.leave - self.before)
     }
 }
 
@@ -254,11 +298,15 @@ fn serve(trace: &Trace, found: Vec<Progress>, waits: &mut [Waits]) -> Result<()>
             let Some(served) = served.reduce(|most, open| if open.away > most.away { open } else { most }) else {
                 continue;
             };
-            let [_, whole, bound, part, _] = metrics_of(trace, shard, &operations, served.call.1);
             let wait = |kind, waiting| WaitState {
                 last: LimitingFactor::Progress,
                 ..WaitState::new(kind, served.call, waiting, served.last)
             };
+            if served.is_complete {
+                waits.states.push(wait(Metric::ProgressActive, served.away));
+                continue;
+            }
+            let [_, whole, bound, part, _] = metrics_of(trace, shard, &operations, served.call.1);
             match served.state {
                 // The bound follows its wait.
                 Some(state) => {
@@ -290,6 +338,7 @@ struct Calls<'a> {
     locks: InstanceSet,
     own_locks: InstanceSet,
     operations: InstanceSet,
+    active: &'a ActiveCalls,
     /// The bytes of the operations that they complete.
     bytes: FxHashMap<InstanceId, u64>,
     /// All that may wait, in order.
@@ -300,7 +349,7 @@ impl<'a> Calls<'a> {
     fn new(
         trace: &'a Trace,
         shard: &'a Shard,
-        epochs: &Epochs,
+        (epochs, active): (&Epochs, &'a ActiveCalls),
         messages: &'a FxHashMap<InstanceId, i64>,
         contentions: &[Contention],
     ) -> Self {
@@ -316,7 +365,7 @@ impl<'a> Calls<'a> {
         }
         let own_locks = locking(epochs).filter(|lock| lock.target == lock.process);
         let mut waiting: Vec<InstanceId> =
-            completing(trace, shard, epochs).map(|completion| completion.instance).collect();
+            completing(trace, shard, epochs, active).map(|completion| completion.instance).collect();
         waiting.extend(locking(epochs).map(|lock| lock.acquire));
         waiting.extend(contentions.iter().map(|contention| contention.call.1));
         waiting.sort_unstable();
@@ -328,6 +377,7 @@ impl<'a> Calls<'a> {
             locks: InstanceSet::new(shard, locking(epochs).map(|lock| lock.acquire)),
             own_locks: InstanceSet::new(shard, own_locks.map(|lock| lock.acquire)),
             operations: InstanceSet::new(shard, rows.iter().map(|operation| operation.instance)),
+            active,
             bytes,
             waiting,
         }
@@ -388,6 +438,7 @@ impl<'a> Calls<'a> {
             return;
         };
         let is_lock = self.locks.contains(instance);
+        let is_complete = self.active.completes.contains(instance);
         // Of a lock on all, only the last to grant it is known.
         let of_call = if is_lock { std::slice::from_ref(last) } else { of_call };
         let call = (self.shard.location_of_instance(instance), instance);
@@ -396,14 +447,19 @@ impl<'a> Calls<'a> {
             ..WaitState::new(kind, call, waiting, cause)
         };
         let [_, whole, bound, _, away] = metrics_of(self.trace, self.shard, &self.operations, instance);
-        let waiting = if is_lock { last.enter - begin } else { no_overlap(begin, leave, of_call) };
+        let waiting = match (is_lock, is_complete) {
+            (true, _) => last.enter - begin,
+            // The first activity is no evidence.
+            (_, true) => 0,
+            _ => no_overlap(begin, leave, of_call),
+        };
         let state = (waiting > 0).then_some(waits.states.len());
         if waiting > 0 {
             waits.states.extend([wait(whole, waiting, last.call), wait(bound, last.enter - begin, last.call)]);
         }
         let away_since = |activity: &Activity| activity.away.min(activity.last_enter - begin);
         let longest = of_call.iter().max_by_key(|activity| (away_since(activity), Reverse(activity.process)));
-        if let Some(longest) = longest.filter(|longest| away_since(longest) > 0) {
+        if let Some(longest) = longest.filter(|longest| !is_complete && away_since(longest) > 0) {
             waits.states.push(wait(away, away_since(longest), longest.last));
         }
         let is_open = |activity: &&Activity| activity.last_enter > activity.enter;
@@ -418,17 +474,23 @@ impl<'a> Calls<'a> {
             };
             progress.lengths.add(kind, sample, leave - latest);
         }
-        progress.open.extend(of_call.iter().filter(is_open).map(|activity| Open {
+        let open = |last, last_enter, before, away| Open {
             call,
             kind,
             leave,
             first: waiting.max(0),
             state,
-            last: activity.last,
-            last_enter: activity.last_enter,
-            before: activity.before.max(begin),
-            away: away_since(activity),
+            last,
+            last_enter,
+            before,
+            away,
+            is_complete,
+        };
+        progress.open.extend(of_call.iter().filter(is_open).map(|activity| {
+            open(activity.last, activity.last_enter, activity.before.max(begin), away_since(activity))
         }));
+        let firsts = of_call.iter().filter(|activity| is_complete && activity.enter > begin);
+        progress.open.extend(firsts.map(|first| open(first.call, first.enter, begin, first.enter - begin)));
     }
 }
 

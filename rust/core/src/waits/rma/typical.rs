@@ -29,7 +29,8 @@ const HABIT: u64 = 3;
 pub(super) struct Typical {
     /// The length that nine of ten calls do not exceed, ticks.
     pub length: i64,
-    sample: Sample,
+    /// What it is known from.
+    pub sample: Sample,
 }
 
 impl Typical {
