@@ -68,6 +68,12 @@ pub(crate) fn facts<'py>(analysis: &Analysis, py: Python<'py>) -> PyResult<Bound
             "time": seconds(one.ticks),
         )
     })?;
+    list(&facts, "turns", &reasons.turns, |one| {
+        entry!(py,
+            "callpath": one.callpath.number(), "number": one.number, "lacks": seconds(one.lacks),
+            "time": seconds(one.ticks),
+        )
+    })?;
     Ok(facts)
 }
 

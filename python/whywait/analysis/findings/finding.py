@@ -37,7 +37,8 @@ _T = TypeVar("_T")
 BALANCED = 0.9
 #: Its differences are steady if they explain this share of the waiting for it.
 STEADY = 0.5
-# Ranks alternate if what they lack of the longest computation of an iteration is this share of what they compute.
+# Ranks alternate if what they lack of the longest computation of an iteration, or of a piece of it, is this share of
+# what they compute.
 _ALTERNATES = 0.25
 #: Ranks are the culprits if they have this share of the costs.
 CULPRIT = 0.8
@@ -126,6 +127,8 @@ class Finding:
         The figures and names in the sentence, the advice and the remarks.
     is_remainder
         Whether it is what other findings leave, so that they come first.
+    detected
+        The rule that found it, if another one speaks of it since its prices are known.
     """
 
     rule: str
@@ -144,6 +147,7 @@ class Finding:
     remarks: dict[str, str] = field(default_factory=dict)
     values: list[Value] = field(default_factory=list)
     is_remainder: bool = False
+    detected: str | None = None
 
     def remark(self, rule: str, words: Words) -> None:
         """Add what another rule says."""
@@ -491,6 +495,27 @@ class Run:
         lacks, computation = self._iterated
         waiting = sum(bearer.waiting for bearer in self.own())
         return lacks >= STEADY * waiting and lacks >= _ALTERNATES * computation
+
+    def takes_turns(self, bearer: Bearer) -> bool:
+        """Return whether the longest rank of a call path changes, and that explains most of the waiting for it.
+
+        What the n-th pieces of its locations lack of the longest of them is known where all have as many; else the
+        iterations tell.
+        """
+        turns = self._turns.get(bearer.callpath)
+        if turns is None:
+            return self.alternates
+        return bool(turns["lacks"] >= max(STEADY * bearer.waiting, _ALTERNATES * turns["time"]))
+
+    def differences_in(self, callpath: int) -> float | None:
+        """Return what ranks lack of the longest of each piece of a call path, or else of each iteration, if known."""
+        turns = self._turns.get(callpath)
+        return self.differences if turns is None else float(turns["lacks"])
+
+    @cached_property
+    def _turns(self) -> dict[int, dict[str, Any]]:
+        """What locations lack of the longest of each piece between calls, by call path."""
+        return {one["callpath"]: one for one in self.reasons("turns")}
 
     @cached_property
     def _iterated(self) -> tuple[float, float] | None:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 NAME = "pipeline"
 TITLE = "Pipeline or wavefront"
 DOCUMENT = """\
-A call path takes as long on three ranks or more, but each waits for the one before it: at least 40% of the waiting is
-passed on along chains, most of it in waits for messages, no rank is charged with 80% of it, and the differences of
-its times in all explain less than half of it, as do those of what ranks compute in each iteration. Filling and
-draining the pipeline takes the time. Use smaller blocks, more sweeps at once, or start the next sweep before the last
-has ended. Balancing work does not help.
+A call path takes as long on three ranks or more (the mean of its times is at least 90% of the longest, or their
+differences explain less than a tenth of the waiting), but each waits for the one before it: at least 40% of the waiting
+is passed on along chains, at least a third of it in waits for messages, and no rank is charged with 80% of it. The
+differences of its times in all explain less than half of it, as do those of what ranks compute in each iteration, and
+those of its n-th pieces between calls. Filling and draining the pipeline takes the time. Use smaller blocks, more
+sweeps at once, or start the next sweep before the last has ended. Balancing work does not help.
 """
 FIGURES = Figures(
     place=("name", "the call path"),
@@ -31,17 +32,23 @@ FIGURES = Figures(
 )
 
 _PASSED_ON, _CHAIN = 0.4, 3
+# Before a barrier that ends each sweep, ranks wait as long as for messages.
+_MESSAGES = 1 / 3
+# Differences that explain no larger share of the waiting do not matter.
+_HARDLY = 0.1
 
 
 def detect(run: Run) -> Iterator[Finding]:
     """Yield balanced call paths whose costs are passed on from rank to rank."""
     for bearer in run.own():
         waiting = bearer.waiting
-        if waiting <= 0 or run.balance(bearer.callpath) < BALANCED:
+        if waiting <= 0 or (run.balance(bearer.callpath) < BALANCED and run.steady(bearer) >= _HARDLY):
             continue
-        if bearer.long_term < _PASSED_ON * waiting or bearer.of_messages < waiting / 2:
+        if bearer.long_term < _PASSED_ON * waiting or bearer.of_messages < _MESSAGES * waiting:
             continue
-        if run.steady(bearer) >= STEADY or run.alternates or len(run.culprits(bearer.costs)) < 2:
+        if run.steady(bearer) >= STEADY or run.takes_turns(bearer):
+            continue
+        if len(run.culprits(bearer.costs)) < 2:
             continue
         if np.unique(run.result.places.rank[run.times(bearer.callpath) > 0]).size < _CHAIN:
             continue

@@ -21,11 +21,12 @@ NAME = "varying"
 TITLE = "Varying times"
 DOCUMENT = """\
 A call path takes as long on all ranks in total, but now longer on one and now on another: the mean of its times is at
-least 90% of the longest, and no rank has more than twice its share of the costs. In the iterations of the main loop,
-if there is one, what ranks lack of the longest computation is at least half of the waiting. At least 60% of the
-waiting is not passed on, unless these differences also explain most of all waiting for own code and are a quarter of
-the computation. Either the work changes from rank to rank, or it is noise; counters of instructions tell. Distribute
-the work of each step, or synchronize less often, so that differences even out.
+least 90% of the longest, or differences in its n-th pieces between calls are a quarter of it and explain at least half
+of the waiting; and no rank has more than twice its share of the costs. Where pieces cannot be compared, but there are
+iterations of the main loop, what ranks lack of the longest computation of each is at least half of the waiting. At
+least 60% of the waiting is not passed on, unless these differences also explain most of all waiting for own code and
+are a quarter of the computation. Either the work changes from rank to rank, or it is noise; counters of instructions
+tell. Distribute the work of each step, or synchronize less often, so that differences even out.
 """
 FIGURES = Figures(LOSSES, place=("name", "the call path"))
 
@@ -35,14 +36,17 @@ _PASSED_ON, _SHARE = 0.4, 2.0
 def detect(run: Run) -> Iterator[Finding]:
     """Yield balanced call paths that others wait for, now on this rank and now on that."""
     for bearer in run.own():
-        if run.ranks < 2 or bearer.waiting <= bearer.loss / 2 or run.balance(bearer.callpath) < BALANCED:
+        if run.ranks < 2 or bearer.waiting <= bearer.loss / 2:
+            continue
+        if run.balance(bearer.callpath) < BALANCED and not run.takes_turns(bearer):
             continue
         by_rank = np.bincount(np.maximum(run.result.places.rank, 0), bearer.costs)
         # Of two ranks, one may have up to three quarters.
         most = min(_SHARE / run.ranks, 0.75) * bearer.waiting
-        if (bearer.long_term >= _PASSED_ON * bearer.waiting and not run.alternates) or by_rank.max() > most:
+        if (bearer.long_term >= _PASSED_ON * bearer.waiting and not run.takes_turns(bearer)) or by_rank.max() > most:
             continue
-        if run.differences is not None and run.differences < STEADY * bearer.waiting:
+        differences = run.differences_in(bearer.callpath)
+        if differences is not None and differences < STEADY * bearer.waiting:
             continue
         place = run.place(bearer.callpath)
         sentence = FIGURES.say("{place} takes longer now on one rank and now on another; ", place=place)

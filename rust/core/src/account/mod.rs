@@ -69,7 +69,9 @@ pub use cores::{FewCores, Together};
 pub use device_rows::DeviceRow;
 pub use devices::{DeviceCell, GroupTime};
 pub use floors::{Basis, Floor, Kind};
-pub use reasons::{Combinable, Convoy, Crowded, HeldUp, NeedlessBarriers, Reasons, Repeated, SlowPlace, Unprogressed};
+pub use reasons::{
+    Combinable, Convoy, Crowded, HeldUp, NeedlessBarriers, Reasons, Repeated, SlowPlace, Turns, Unprogressed,
+};
 pub use rows::{Group, Row};
 pub(crate) use sharing::find as sharing;
 pub use sharing::{Resource, Sharing};

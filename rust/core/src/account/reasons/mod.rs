@@ -9,6 +9,7 @@
 //! | Could messages or collective operations be combined? | [`bursts`] |
 //! | Do threads queue for a lock? | [`convoys`] |
 //! | Do barriers order anything? | [`barriers`] |
+//! | Does own code take longer now on one location and now on another? | [`turns`] |
 //!
 //! All of them look at the calls in the focus: [`calls`].
 //!
@@ -25,6 +26,7 @@ mod crowding;
 mod overlap;
 mod rendezvous;
 mod slow_places;
+mod turns;
 
 use crate::Result;
 use crate::waits::locks::ThreadLock;
@@ -36,6 +38,7 @@ pub use crowding::Crowded;
 pub use overlap::Unprogressed;
 pub use rendezvous::HeldUp;
 pub use slow_places::SlowPlace;
+pub use turns::Turns;
 
 pub(super) use calls::{Calls, innermost};
 
@@ -58,6 +61,8 @@ pub struct Reasons {
     pub convoys: Vec<Convoy>,
     /// Barriers that order nothing visible, by call path.
     pub barriers: Vec<NeedlessBarriers>,
+    /// Own code whose pieces can be compared, by call path.
+    pub turns: Vec<Turns>,
 }
 
 impl Reasons {
@@ -76,6 +81,7 @@ impl Reasons {
             repeated,
             convoys: convoys::find(calls, locks)?,
             barriers: barriers::find(calls)?,
+            turns: turns::find(calls)?,
         })
     }
 }
