@@ -24,7 +24,8 @@ NAME = "late_partner"
 TITLE = "Late partner"
 DOCUMENT = """\
 Others wait for what a rank or thread does in a call path, and the differences of its times do not explain it: it runs
-more often, at another time, or begins later. Look at the order of the calls around it.
+more often, at another time, or begins later. Look at the order of the calls around it. An imbalance that a simulation
+saves nothing by balancing is one of these, too.
 """
 FIGURES = Figures(
     LOSSES,
@@ -36,7 +37,8 @@ FIGURES = Figures(
     explained=("s", "what all others lack of the longest time of a location in the call path, in all"),
 )
 
-_ADVICE = "Post receives earlier, or send by a protocol that does not wait for them."
+_ADVICE = "Look at when it begins on each rank, and at the order of the calls around it."
+_OF_RECEIVES = "Post receives earlier, or send by a protocol that does not wait for them."
 # Differences that explain no larger share of the waiting are none.
 _NONE = 0.01
 
@@ -44,11 +46,25 @@ _NONE = 0.01
 def detect(run: Run) -> Iterator[Finding]:
     """Yield call paths of own code that others wait for."""
     for bearers in run.families(bearer for bearer in run.own() if bearer.waiting > 0):
-        ranks = run.culprits(run.sum_of_costs(bearer.callpath for bearer in bearers))
-        loss = sum(bearer.loss for bearer in bearers)
-        advice = _ADVICE if _is_of_receivers(family := run.family(bearers)) else None
-        yield run.finding(NAME, _sentence(run, bearers, ranks), advice, loss, ranks=ranks, **family)
+        yield _finding(run, bearers)
         run.take(*bearers)
+
+
+def restated(run: Run, found: Finding) -> Finding:
+    """Return what remains to be said of an imbalance, if balancing it saves nothing."""
+    one = _finding(run, [run.losses.bearer(callpath) for callpath in found.causes])
+    one.prices = sorted(found.prices, key=lambda price: price.saved is not None and price.saved <= 0)
+    one.unpriced, one.remarks = found.unpriced, found.remarks
+    one.values += [value for value in found.values if value.words in " ".join(found.remarks.values())]
+    one.is_remainder, one.detected = found.is_remainder, found.rule
+    return one
+
+
+def _finding(run: Run, bearers: list[Bearer]) -> Finding:
+    ranks = run.culprits(run.sum_of_costs(bearer.callpath for bearer in bearers))
+    loss = sum(bearer.loss for bearer in bearers)
+    advice = _OF_RECEIVES if _is_of_receivers(family := run.family(bearers)) else _ADVICE
+    return run.finding(NAME, _sentence(run, bearers, ranks), advice, loss, ranks=ranks, **family)
 
 
 def _sentence(run: Run, bearers: list[Bearer], ranks: list[int]) -> Words:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import whywait._native as _native
 from whywait.analysis.changes import Change
-from whywait.analysis.findings import findings, proposals
+from whywait.analysis.findings import findings, imbalance, late_partner, proposals, thread_imbalance
 from whywait.analysis.findings.finding import Price, Run
 from whywait.analysis.findings.words import Words
 from whywait.analysis.focus import find_focus
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from whywait.analysis.proposals.trials import Trial
     from whywait.model.result import ResultData
 
+# The rules that say of others that they have less to do, and the changes that would let them have as much.
+_IMBALANCES = frozenset({imbalance.NAME, thread_imbalance.NAME})
+_BALANCES = ("balance", "distribute")
 # So many changes are simulated at most.
 _MOST = 24
 # So many findings have prices, and so many are combined.
@@ -85,7 +88,7 @@ def priced_findings(
     """
     found = findings(result, limit, focus)
     if result.tables.prices.num_rows:
-        _attach(found, result.tables.prices)
+        _attach(result, found, result.tables.prices)
     if simulate and not any(one.prices or one.unpriced for one in found):
         # A few more than are shown by default.
         _simulate(result, found, found.notable[:_PRICED], threads, seconds, progress)
@@ -150,7 +153,7 @@ def _simulate(
             one.prices.append(_capped(simulated.price(change), one))
     for one in shown:
         one.unpriced = NO_EVENTS if simulated is None else _why_not(one)
-        _say_if_worthless(one, found.length)
+    _restate(run, found)
     if simulated is not None:
         found.ideal = None if ideal is None else simulated.price(ideal)
         found.together = simulated.together(wanted, found.largest)
@@ -270,7 +273,7 @@ def table(found: Findings) -> pa.Table:
     rows += [(None, None, price) for price in (found.together, found.ideal) if price is not None]
     columns = {
         "finding": [number for number, _, _ in rows],
-        "rule": [one and one.rule for _, one, _ in rows],
+        "rule": [one and (one.detected or one.rule) for _, one, _ in rows],
         "callpath_id": [one and one.callpath for _, one, _ in rows],
         "what": [price.what for _, _, price in rows],
         "label": [price.label for _, _, price in rows],
@@ -284,7 +287,7 @@ def table(found: Findings) -> pa.Table:
     return pa.table(columns, schema=tables.PRICES)
 
 
-def _attach(found: Findings, prices: pa.Table) -> None:
+def _attach(result: ResultData, found: Findings, prices: pa.Table) -> None:
     """Add stored prices to the findings that they were simulated for."""
     of_keys = {(one.rule, one.callpath): one for one in found}
     for line in prices.to_pylist():
@@ -306,14 +309,18 @@ def _attach(found: Findings, prices: pa.Table) -> None:
             finding.prices.append(price)
     for one in found:
         one.unpriced = _why_not(one) if one.prices else None
-        _say_if_worthless(one, found.length)
+    _restate(Run(result), found)
 
 
-def _say_if_worthless(one: Finding, length: float) -> None:
-    """Say of an imbalance that balancing it saves nothing."""
-    price = next((price for price in one.prices if price.label.startswith("balance")), None)
-    if price is not None and price.saved is not None and price.saved < NOTHING * length:
+def _restate(run: Run, found: Findings) -> None:
+    """Say only that others wait for it, of an imbalance that balancing saves nothing of."""
+    for number, one in enumerate(found):
+        price = next((price for price in one.prices if price.label.startswith(_BALANCES)), None)
+        if price is None or price.saved is None or price.saved >= NOTHING * found.length:
+            continue
         one.remark("balance", Words("Balancing it alone saves nothing: others would be waited for as long."))
+        if one.rule in _IMBALANCES:
+            found[number] = late_partner.restated(run, one)
 
 
 def _why_not(one: Finding) -> str | None:
