@@ -195,6 +195,44 @@ ANY = (
 )  # fmt: skip
 
 
+@check("ended", "ended")
+def _(raw, _):
+    return sum(ends(raw).values())
+
+
+@check("who", "ended")
+def _(raw, row):
+    said, times = row.value("who"), ends(raw)
+    places = locations_of(said, raw) if not is_counted(said) else set(fewest(times))
+    assert len(places & set(times)) == len(fewest(times))
+    return said
+
+
+@check("who_share", "ended")
+def _(raw, _):
+    times = ends(raw)
+    return sum(times[place] for place in fewest(times)) / sum(times.values())
+
+
+def ends(raw: Raw) -> dict[tuple[int, int], float]:
+    """Return for how long each location has ended before the focus does."""
+    found: Counter[tuple[int, int]] = Counter()
+    for name, _, rank, thread, time in raw.account:
+        if name == "idle.ended" and time > 0:
+            found[rank, thread] += time
+    return found
+
+
+def fewest(times: dict[tuple[int, int], float]) -> list[tuple[int, int]]:
+    """Return the fewest locations that have at least 80% of some time."""
+    found: list[tuple[int, int]] = []
+    for place in sorted(times, key=lambda one: (-times[one], one)):
+        if sum(times[one] for one in found) >= 0.8 * sum(times.values()) * (1 - 1e-9):
+            break
+        found.append(place)
+    return found
+
+
 @check("place", *ANY, "imbalance")
 def _(raw, row):
     said = row.value("place")

@@ -24,7 +24,8 @@ TITLE = "I/O"
 DOCUMENT = """\
 A call path reads, writes, or manages files. The loss is the time in it, and the waiting of others for it. If one rank
 does most of it, let all ranks read and write (MPI-IO), or do it on a thread of its own. If operations are smaller than
-64 KiB, collect data in a buffer, or use collective operations. Otherwise write less, or overlap it with computation.
+64 KiB, collect data in a buffer, or use collective operations. Otherwise read or write less, or overlap it with
+computation. Call what moves no data (opening, closing) less often, or on fewer ranks.
 """
 FIGURES = Figures(
     LOSSES,
@@ -83,8 +84,12 @@ def _moved(found: dict[str, Any]) -> Words:
 
 
 def _advice(found: dict[str, Any], *, is_one: bool) -> str:
+    reads, writes = found["bytes_read"], found["bytes_written"]
+    if not reads + writes:
+        return f"Call it less often, or {'do it on a thread of its own' if is_one else 'on fewer ranks'}."
     if is_one:
         return "Let all ranks read and write (MPI-IO), or do it on a thread of its own."
-    if found["count"] and (found["bytes_read"] + found["bytes_written"]) / found["count"] < _SMALL:
+    if (reads + writes) / found["count"] < _SMALL:
         return "Collect data in a buffer, or use collective operations: fewer and larger operations take less time."
-    return "Write less, or overlap it with computation."
+    less = "Read and write" if reads and writes else "Read" if reads else "Write"
+    return f"{less} less, or overlap it with computation."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # The rules whose losses are what calls need, and parts of rows that no bearer gives up for them.
 _NEEDS = frozenset({"collectives", "latency_bound", "bandwidth_bound", "other_calls"})
-_NEEDED, _UNKNOWN = "what calls need", "time that is not recorded"
+_NEEDED, _UNKNOWN, _ENDED = "what calls need", "time that is not recorded", "threads that have ended"
 _OF_ROWS = {"transfer.needed": _NEEDED, "library.needed": _NEEDED, "unknown": _UNKNOWN}
 
 
@@ -44,9 +44,11 @@ def rest(run: Run, found: Iterable[Finding], inside: npt.NDArray[np.bool_] | Non
             parts[_NEEDED] -= one.loss
         elif one.rule == "unrecorded":
             parts[_NEEDED if "library" in one.evidence else _UNKNOWN] -= one.loss
+        elif one.rule == "ended":
+            parts[_ENDED] -= one.loss
     if inside is None:
         ended = run.losses.account.times.get("idle.ended", 0.0)
         parts["waiting without a known cause"] += run.losses.unattributed - ended
-        parts["threads that have ended"] += ended
+        parts[_ENDED] += ended
         parts["waiting caused before this part of the run"] += run.losses.outside
     return {name: time for name, time in parts.items() if time > 0}

@@ -59,7 +59,7 @@ def detect(run: Run) -> Iterator[Finding]:
             calls = FIGURES.say("Calls of {name} take {needed}", name=name, needed=loss)
         advice = "See where {place} is called: it may wait for others, or be called too often."
         if run.visits(callpath).max() == 1:
-            advice = "See what {place} does, which is called once: it may wait for others, or set something up."
+            advice = "See what {place} does, which no rank calls twice: it may wait for others, or set something up."
         yield run.finding(
             NAME,
             calls + "; the trace does not record what for.",
