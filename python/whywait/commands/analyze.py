@@ -231,12 +231,13 @@ def _findings(
     result: Result, options: argparse.Namespace, seconds: float, progress: Callable[[str, float], object]
 ) -> Findings:
     """Return the findings of a result whose analysis took some time, with prices if these are wanted."""
-    from whywait.analysis.proposals.prices import SMALL, priced_findings
+    from whywait.analysis.proposals.prices import LARGE, SMALL, priced_findings
 
-    is_small = result.facts.get("events", 0) <= SMALL
+    events = result.facts.get("events", 0)
+    is_small = events <= SMALL
     return priced_findings(
         result,
-        simulate=options.prices or options.html or is_small,
+        simulate=options.prices or is_small or (options.html and events <= LARGE),
         threads=options.threads,
         seconds=None if options.prices or is_small else _SHARE * seconds,
         progress=progress,

@@ -47,6 +47,8 @@ _PRICE = "a price"
 _ROUGH = 0.2
 #: Up to so many events, prices are simulated without being asked for.
 SMALL = 1_000_000
+#: Of runs with more events, pages have no prices: a simulation takes half as much memory as the analysis.
+LARGE = 20_000_000
 #: A smaller share of the focus is nothing.
 NOTHING = 0.001
 
