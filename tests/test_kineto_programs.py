@@ -333,6 +333,8 @@ def test_iterations_of_devices_have_their_efficiency_and_the_rank_that_others_wa
         assert row["computation"] == pytest.approx(13e-3)
         assert row["parallel_efficiency"] == pytest.approx(13e-3 / row["duration"])
         assert row["load_balance"] == pytest.approx(1)
+        # Hosts wait for their own devices as well, which is no waiting for others.
+        assert row["waiting"] == pytest.approx(3 * 25e-3)
 
 
 def test_steps_that_some_ranks_lack_are_no_outliers_and_tell_no_trend(tmp_path):

@@ -60,6 +60,8 @@ _PARAMETER = "parameter:"
 # What PyTorch's profiler counts.
 _STEP = "step"
 _FEWEST = 3
+# How the names of wait states of devices for each other begin.
+_OF_DEVICES = "ccl_"
 # A last iteration that is shorter than this part of the median is cut.
 _CUT = 0.5
 # Calls that take little of the time themselves mark iterations from this number on.
@@ -373,9 +375,8 @@ def _to_table(result: ResultData, loop: Loop, found: pa.Table) -> pa.Table:
     # Each rank computes in a window of its own, which may be longer.
     allocated = np.maximum(duration * threads, most)
     waiting = np.zeros(found.num_rows)
-    for metric in result.profile.metrics.waiting:
-        if metric.name in kinds:
-            waiting += found[metric.name].to_numpy()
+    for name in counted(result, kinds):
+        waiting += found[name].to_numpy()
     critical = found["critical_location"].cast(pa.int64())
     critical_rank = pa.array(result.places.rank).take(critical.combine_chunks())
     columns: dict[str, Any] = {
@@ -418,6 +419,15 @@ def _ratio(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> pa
 def kinds(table: pa.Table) -> list[str]:
     """Return the kinds of wait states with columns in a table of iterations."""
     return [name for name in table.column_names if name not in ITERATIONS.names]
+
+
+def counted(result: ResultData, kinds: Sequence[str]) -> list[str]:
+    """Return the kinds of wait states whose sum is the waiting: of parts of others none.
+
+    Where devices wait for each other, the waits of hosts do not count: they wait for their own devices.
+    """
+    whole = [metric.name for metric in result.profile.metrics.waiting if metric.name in kinds]
+    return [name for name in whole if name.startswith(_OF_DEVICES)] or whole
 
 
 def assess(result: ResultData, table: pa.Table) -> dict[str, Any]:

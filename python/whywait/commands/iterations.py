@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from whywait import Result
     from whywait.commands.answers import Screen
-    from whywait.model.metrics import MetricTree
     from whywait.report.terminal import Line
 
 _COLUMNS = (
@@ -75,14 +75,14 @@ def run(options: argparse.Namespace) -> Answer:
     found = assess(result, rows)
 
     def lines(screen: Screen) -> Iterator[Line]:
-        yield from _summary(found, result.profile.metrics, screen)
+        yield from _summary(result, found, screen)
         yield from _chart(rows["duration"].to_numpy(), screen)
         yield from _longest(rows, found, options.top)
 
     return Answer({**found, "table": rows.to_pylist()}, lines, results=[result])
 
 
-def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iterator[Line]:
+def _summary(result: Result, found: dict[str, Any], screen: Screen) -> Iterator[Line]:
     text = f"{found['iterations']:,} iterations take {seconds(found['time'])}, {percent(found['share'])} of the focus"
     yield [(text, "bold")]
     if found["parameter"] is None:
@@ -109,12 +109,14 @@ def _summary(found: dict[str, Any], metrics: MetricTree, screen: Screen) -> Iter
         text = f"   {number} longer than {seconds(found['limit'])}: {first}"
         yield [(text, "red")]
     yield [(f"   waiting on all ranks: {seconds(found['waiting'])}", "")]
-    # Wait states that are part of another one are not listed beside it.
-    whole = {metric.name for metric in metrics.waiting}
-    largest = [(kind, value) for kind, value in found["wait_states"].items() if kind in whole and value > 0][:2]
+    from whywait.analysis.iterations import counted
+
+    metrics, waits = result.profile.metrics, found["wait_states"]
+    kinds = counted(result, list(waits))
+    largest = [(kind, value) for kind, value in waits.items() if kind in kinds and value > 0][:2]
     if largest:
-        kinds = ", ".join(f"{metrics[kind].display_name} {seconds(value)}" for kind, value in largest)
-        yield [(f"   most of it: {kinds}"[: screen.width], "")]
+        names = ", ".join(f"{metrics[kind].display_name} {seconds(value)}" for kind, value in largest)
+        yield [(f"   most of it: {names}"[: screen.width], "")]
     yield []
 
 

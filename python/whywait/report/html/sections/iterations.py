@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whywait.analysis.iterations import assess, kinds, known_iterations
+from whywait.analysis.iterations import assess, counted, kinds, known_iterations
 from whywait.model.names import short_name
 from whywait.report.html import blocks, places
 
@@ -31,9 +31,8 @@ def data(report: Report) -> Iterator[tuple[str, str]]:
     if (table := known_iterations(result, report.loop)) is None:
         return
     found = assess(result, table)
-    # Wait states that are part of another one are not listed beside it.
-    whole = {metric.name for metric in result.profile.metrics.waiting}
-    shown = [kind for kind in found["wait_states"] if kind in kinds(table) and kind in whole][:_KINDS]
+    counting = counted(result, kinds(table))
+    shown = [kind for kind in found["wait_states"] if kind in counting][:_KINDS]
     names = [short_name(name) for name in found["callpath"]]
     labels = result.profile.metrics.labels(shown)
     values = table["value"].to_pylist() if found["parameter"] else []
