@@ -195,6 +195,32 @@ def test_a_kernel_that_runs_oftener_is_uneven_work(tmp_path):
     assert "straggler_kernel" not in found
 
 
+@pytest.mark.parametrize("missing", [0, 2, 4])
+def test_ranks_keep_their_numbers_without_the_files_of_others(missing, tmp_path):
+    def body(rank, _):
+        late = ("kernel", "gemm_late", (18 if rank == 3 else 2) * MS)
+        return [late, ("coll", "all_reduce", f"tp{rank // 2}", 1 * MS), ("sync", 7)]
+
+    groups = {"world": list(range(6)), **{f"tp{pair}": [2 * pair, 2 * pair + 1] for pair in range(3)}}
+    program(6, 4, body, groups=groups).write(tmp_path)
+    (tmp_path / f"rank{missing}.pt.trace.json.gz").unlink()
+    result = whywait.analyze(tmp_path)
+    assert sorted(set(result.places.rank.tolist())) == [rank for rank in range(6) if rank != missing]
+    waits = {
+        (one["rank"], one["cause_rank"]) for one in result.wait_states().to_pylist() if one["kind"] == "ccl_wait_nxn"
+    }
+    assert waits == ({(2, 3)} if missing != 2 else set())
+    assert {one["name"]: one["rank"] for one in result.gpu().summary()["devices"]}["GPU 5"] == 5
+    if missing != 2:
+        first = next(one for one in findings(result) if one.rule == "straggler_kernel")
+        assert first.ranks == [3]
+        assert first.sentence.startswith("Rank 3 makes 1 of the other 4 GPUs wait")
+    # An archive of these traces has the same numbers.
+    assert main(["clocks", str(tmp_path), "-o", str(tmp_path / "archive")]) == 0
+    again = whywait.analyze(tmp_path / "archive")
+    assert set(again.places.rank.tolist()) == set(result.places.rank.tolist())
+
+
 def with_shapes(directory, shapes):
     """Say of which shapes the inputs of kernels are, as the profiler does of the operators that launch them."""
     for rank, file in enumerate(sorted(directory.iterdir())):

@@ -240,7 +240,18 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
 }
 
 fn communicators(catalog: &mut Catalog, ranks: &[Rank], matched: &Matched) {
-    let all = (0..ranks.len()).map(|place| location(place, 0)).collect();
+    // The place of a process in this list is its rank: those without a trace have one as well.
+    let mut all = Vec::with_capacity(ranks.len());
+    for (place, rank) in ranks.iter().enumerate() {
+        all.resize((rank.number as usize).max(all.len()), u64::MAX);
+        all.push(location(place, 0));
+    }
+    let mut next = 0;
+    let number = |rank: &Rank| {
+        next = rank.number.max(next) + 1;
+        u64::from(next - 1)
+    };
+    let numbers: Vec<u64> = ranks.iter().map(number).collect();
     catalog.group(0, GroupType::COMM_LOCATIONS, Paradigm::MPI, all);
     let mut groups: BTreeMap<&[usize], u32> = BTreeMap::new();
     for (id, comm) in (0..).zip(&matched.comms) {
@@ -251,7 +262,7 @@ fn communicators(catalog: &mut Catalog, ranks: &[Rank], matched: &Matched) {
                 group,
                 GroupType::COMM_GROUP,
                 Paradigm::MPI,
-                comm.ranks.iter().map(|place| *place as u64).collect(),
+                comm.ranks.iter().map(|place| numbers[*place]).collect(),
             );
         }
         let name = catalog.string(&comm.name);

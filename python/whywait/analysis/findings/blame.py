@@ -18,9 +18,8 @@ import numpy as np
 
 from whywait.analysis.changes import Change
 from whywait.analysis.findings.training_steps import steps
-from whywait.analysis.findings.waiters import Ranks, waiters
+from whywait.analysis.findings.waiters import Ranks, ranks_of, waiters
 from whywait.analysis.findings.words import EQUAL, Figures, Words, joined
-from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +89,7 @@ class Blame:
     callpaths
         Where they cause it, the costliest first.
     ranks
-        The ranks; empty if these are many.
+        The ranks, by their places among those of the trace; empty if these are many.
     costs
         The waiting, by rank of the cause, in seconds.
     passing
@@ -109,6 +108,11 @@ class Blame:
         """All of it."""
         return float(self.costs.sum())
 
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of the ranks."""
+        return ranks_of(self.who.run).numbers[self.ranks].tolist() if self.ranks else []
+
 
 def blames(run: Run, rule: str) -> Iterator[Blame]:
     """Yield the waiting that a rule explains, the most first."""
@@ -120,7 +124,7 @@ def late_hosts(run: Run) -> dict[int, list[int]]:
     """Return the call paths of hosts in which few ranks are late, with these ranks."""
     found = [one for one in run.once(_blames) if one.rule in {"straggler_loading", "straggler_host"}]
     few = [one for one in found if len(one.ranks) <= _FEW * one.costs.size]
-    return {callpath: one.ranks for one in few for callpath in one.callpaths}
+    return {callpath: one.numbers for one in few for callpath in one.callpaths}
 
 
 def _blames(run: Run) -> list[Blame]:
@@ -205,17 +209,17 @@ def _rule(run: Run, callpath: int, ranks: list[int]) -> str:
 
 def have_own_shapes(run: Run, callpath: int, ranks: list[int]) -> bool | None:
     """Return whether inputs of a kernel have other shapes on some ranks than on all others; None if not recorded."""
+    own = set(ranks_of(run).numbers[ranks].tolist())
     groups = run.result.facts.get("traces", {}).get("shapes", {}).get(run.region(callpath).name)
-    if not groups:
-        return None
-    return all(set(of_group) <= set(ranks) or not set(of_group) & set(ranks) for of_group, *_ in groups)
+    return all(set(group) <= own or not set(group) & own for group, *_ in groups) if groups else None
 
 
 def usual_shapes(run: Run, callpath: int, ranks: list[int]) -> tuple[str, str]:
     """Return the most frequent shapes of the inputs of a kernel on some ranks, and on most of the others."""
+    late = set(ranks_of(run).numbers[ranks].tolist())
     groups = run.result.facts["traces"]["shapes"][run.region(callpath).name]
     own, other = (
-        max((one for one in groups if (one[0][0] in ranks) == is_own), key=lambda one: len(one[0]), default=None)
+        max((one for one in groups if (one[0][0] in late) == is_own), key=lambda one: len(one[0]), default=None)
         for is_own in (True, False)
     )
     return own[2] if own else "", other[2] if other else ""
@@ -223,12 +227,7 @@ def usual_shapes(run: Run, callpath: int, ranks: list[int]) -> tuple[str, str]:
 
 def calls(run: Run, callpath: int) -> npt.NDArray[np.float64]:
     """Return how often each rank is in a call path, in a step if it has any."""
-    rank = np.maximum(run.result.places.rank, 0)
-    number = sum_at(rank, run.visits(callpath).astype(float), int(rank.max(initial=0)) + 1)
-    for rank in run.result.facts.get("traces", {}).get("ranks", []):
-        if rank["steps"] and rank["rank"] < number.size:
-            number[rank["rank"]] /= len(rank["steps"])
-    return number
+    return ranks_of(run).sums(run.visits(callpath)) / np.maximum(steps(run).recorded, 1)
 
 
 def finding(run: Run, blame: Blame, sentence: Words, advice: str) -> Finding:
@@ -240,7 +239,7 @@ def finding(run: Run, blame: Blame, sentence: Words, advice: str) -> Finding:
         advice,
         blame.waiting,
         callpath=blame.callpaths[0] if blame.ranks or len(blame.callpaths) == 1 else None,
-        ranks=blame.ranks,
+        ranks=blame.numbers,
         merged=blame.callpaths if len(blame.callpaths) > 1 and blame.ranks else [],
         base=blame.who.base,
         evidence={"by_rank": blame.costs.tolist(), "callpaths": blame.callpaths},
@@ -285,9 +284,9 @@ def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words
     recurs, wait = counted.with_waits(ranks), counted.waiting(ranks)
     others = times.size - len(ranks)
     is_one = len(ranks) == 1
-    who = f"rank{'s' * (not is_one)} {_listed(ranks)}"
+    who = f"rank{'s' * (not is_one)} {_listed(blame.numbers)}"
     if len(ranks) > _FEW * times.size:
-        who = f"all ranks but {_listed(np.delete(np.arange(times.size), ranks).tolist())}"
+        who = f"all ranks but {_listed(np.delete(ranks_of(run).numbers, ranks).tolist())}"
     verb = "makes" if is_one else "make"
     each = blame.waiting * counted.share_of_others(ranks) / max(wait, 1) / recurs
     words = FIGURES.say(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whywait.analysis.findings.waiters import waiters
+from whywait.analysis.findings.waiters import ranks_of, waiters
 from whywait.analysis.focus import focused
 from whywait.analysis.iterations import known_iterations
 from whywait.model.profile import sum_at
@@ -37,6 +37,8 @@ class Steps:
         How many there are.
     length
         Their mean length, in seconds.
+    recorded
+        The number of steps that each rank recorded; 0 without steps.
     """
 
     def __init__(self, run: Run) -> None:
@@ -44,8 +46,11 @@ class Steps:
         self.name = "steps" if run.result.facts.get("traces", {}).get("steps") else "iterations"
         self._begins, self.number, self.length = np.zeros(1), 1, run.length
         self._window = first, last = run.losses.account.window
-        #: By rank, the number of whole steps that it recorded.
-        self._recorded = np.zeros(int(run.result.places.rank.max(initial=0)) + 1, np.int64)
+        self._ranks = ranks_of(run)
+        recorded = {one["rank"]: len(one["steps"]) for one in run.result.facts.get("traces", {}).get("ranks", [])}
+        self.recorded = np.array([recorded.get(number, 0) for number in self._ranks.numbers.tolist()], np.int64)
+        # The same, where steps are known.
+        self._whole = np.zeros_like(self.recorded)
         table = known_iterations(run.result)
         if table is None or not table.num_rows:
             return
@@ -56,28 +61,22 @@ class Steps:
             return
         self._begins, self.number = np.sort(begin[here]), int(here.sum())
         self.length = float(length[here].mean())
-        for rank in run.result.facts.get("traces", {}).get("ranks", []):
-            if rank["rank"] < self._recorded.size:
-                self._recorded[rank["rank"]] = len(rank["steps"])
+        self._whole = self.recorded
         if (inside & ~here).any():
             self._window = max(first, float(begin[here].min())), min(last, float(end[here].max()))
 
     def times(self, callpath: int) -> npt.NDArray[np.float64]:
         """Return the time in a call path by rank, in all these steps."""
         result, position = self._run.result, int(self._run.result.tree.position[callpath])
-        if not self._recorded.any():
-            return self._by_rank(focused(result).profile.row("time", position))
+        if not self._whole.any():
+            return self._ranks.sums(focused(result).profile.row("time", position))
         # The focus begins and ends within steps: only whole visits compare.
-        visits = self._by_rank(self._run.visits(callpath))
-        of_step = visits / np.maximum(self._recorded, 1)
-        if np.ptp(self._recorded):
+        visits = self._ranks.sums(self._run.visits(callpath))
+        of_step = visits / np.maximum(self._whole, 1)
+        if np.ptp(self._whole):
             # So do the records of ranks then, which have visits of steps that they have not.
             of_step = np.where(of_step > 1, np.rint(of_step), of_step)
-        return self.number * of_step * self._by_rank(result.profile.row("time", position)) / np.maximum(visits, 1)
-
-    def _by_rank(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        rank = np.maximum(self._run.result.places.rank, 0)
-        return sum_at(rank, values.astype(float), int(rank.max(initial=0)) + 1)
+        return self.number * of_step * self._ranks.sums(result.profile.row("time", position)) / np.maximum(visits, 1)
 
     def with_waits(self, ranks: list[int]) -> int:
         """Return in how many of these steps others wait for some ranks."""
@@ -96,9 +95,7 @@ class Steps:
         if self._who is None:
             return 1.0
         waits = self._who.waits
-        waiter, cause = (
-            self._run.result.places.rank[waits[name].to_numpy()] for name in ("location", "cause_location")
-        )
+        waiter, cause = (self._ranks.of_locations[waits[name].to_numpy()] for name in ("location", "cause_location"))
         waiting = np.where(np.isin(cause, ranks), waits["waiting"].to_numpy(), 0.0)
         theirs = float(waiting[self._inside(waits["enter"].to_numpy()) & ~np.isin(waiter, ranks)].sum())
         return theirs / float(waiting.sum()) if theirs else 1.0
@@ -111,11 +108,11 @@ class Steps:
     @cached_property
     def _waits(self) -> npt.NDArray[np.float64]:
         """The waiting in each step for each rank."""
-        ranks = self._recorded.size
+        ranks = self._ranks.numbers.size
         if self._who is None:
             return np.zeros((self.number, ranks))
         waits = self._who.waits
-        rank = np.maximum(self._run.result.places.rank[waits["cause_location"].to_numpy()], 0)
+        rank = self._ranks.of_locations[waits["cause_location"].to_numpy()]
         begin, waiting = waits["enter"].to_numpy(), waits["waiting"].to_numpy()
         inside = self._inside(begin)
         step = np.maximum(np.searchsorted(self._begins, begin, "right") - 1, 0)
@@ -126,8 +123,8 @@ class Steps:
         """Return how many ranks wait, but for some."""
         if self._who is None:
             return 0
-        rank = np.maximum(self._run.result.places.rank[self._who.waits["location"].to_numpy()], 0)
-        of_ranks = np.delete(sum_at(rank, self._who.waits["waiting"].to_numpy(), self._recorded.size), ranks)
+        rank = self._ranks.of_locations[self._who.waits["location"].to_numpy()]
+        of_ranks = np.delete(sum_at(rank, self._who.waits["waiting"].to_numpy(), self._ranks.numbers.size), ranks)
         return int(np.count_nonzero(of_ranks > _RECURS * of_ranks.max(initial=0.0)))
 
 

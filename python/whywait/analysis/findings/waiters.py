@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,36 @@ if TYPE_CHECKING:
 
 _OF_MESSAGES = ("ccl_latesender", "ccl_latereceiver")
 _OF_GROUPS = ("ccl_wait_nxn", "ccl_wait_barrier", "ccl_late_broadcast", "ccl_early_reduce")
+
+
+class RankPlaces(NamedTuple):
+    """The ranks of a trace, which may lack some.
+
+    Attributes
+    ----------
+    numbers
+        Their numbers.
+    of_locations
+        The place among these of the rank of each location.
+    """
+
+    numbers: npt.NDArray[np.int64]
+    of_locations: npt.NDArray[np.int64]
+
+    def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the sum of values of locations over those of each rank."""
+        return sum_at(self.of_locations, values.astype(float), self.numbers.size)
+
+
+def _places(run: Run) -> RankPlaces:
+    rank = np.maximum(run.result.places.rank, 0)
+    numbers, of_locations = np.unique(rank, return_inverse=True)
+    return RankPlaces(numbers.astype(np.int64), of_locations.astype(np.int64))
+
+
+def ranks_of(run: Run) -> RankPlaces:
+    """Return the ranks of a run."""
+    return run.once(_places)
 
 
 class Waiters(ABC):
@@ -99,10 +129,10 @@ class Devices(Waiters):
         Kernels of a device that wait at the same time share its time.
         """
         profile = focused(self.run.result).profile
-        rank = np.maximum(self.run.result.places.rank, 0)
+        numbers, rank = ranks_of(self.run)
         of_devices, of_kernels = in_rows(self.run, "comm.wait."), waiting(profile)
         shared = min(of_devices / of_kernels, 1.0) if of_kernels else 1.0
-        number = int(rank.max(initial=0)) + 1
+        number = numbers.size
         found: dict[int, npt.NDArray[np.float64]] = {}
         for metric in ("delay_ccl", "delay_ccl_longterm"):
             if metric not in profile.metrics:
@@ -149,9 +179,7 @@ class Ranks(Waiters):
     @cached_property
     def costs(self) -> dict[int, npt.NDArray[np.float64]]:
         """The waiting in the focus that each call path causes, by rank of the cause."""
-        rank = np.maximum(self.run.result.places.rank, 0)
-        number = int(rank.max(initial=0)) + 1
-        return {bearer.callpath: sum_at(rank, bearer.costs, number) for bearer in self.run.own()}
+        return {bearer.callpath: ranks_of(self.run).sums(bearer.costs) for bearer in self.run.own()}
 
     @property
     def in_stages(self) -> bool:
@@ -170,7 +198,7 @@ class Ranks(Waiters):
 
     def take(self, callpaths: list[int], ranks: list[int]) -> None:
         """Take what call paths make others wait for as explained: what some ranks cause, or all of it."""
-        rank = self.run.result.places.rank
+        rank = ranks_of(self.run).of_locations
         where = np.flatnonzero(np.isin(rank, ranks)) if ranks else np.arange(rank.size)
         for callpath in callpaths:
             self.run.losses.bearer(callpath).take_waiting(where)

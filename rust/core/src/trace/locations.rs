@@ -42,7 +42,8 @@ impl Location {
 /// One process: a contiguous range of locations, the master thread first.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Rank: position in the list of MPI (or SHMEM) processes, else the order of definition.
+    /// Rank: position in the list of MPI (or SHMEM) processes, else the order of definition. It is more than that of the process
+    /// before; those between are not in the trace.
     pub rank: u32,
     /// Its locations.
     pub locations: Ids<LocationId>,
@@ -112,11 +113,14 @@ pub(super) fn order_locations(
         let named = properties.filter(|property| definitions.string(property.name) == name);
         named.map(|property| (property.location_group, property.value.bits.cast_signed())).collect::<FxHashMap<_, _>>()
     });
-    let process = |(rank, group): (u32, &u32)| {
+    let mut next = 0;
+    let process = |group: &u32| {
         let recorded = (begins.get(group).copied(), ends.get(group).copied());
+        let rank = rank_of.get(group).map_or(next, |rank| next.max(*rank));
+        next = rank + 1;
         Process { rank, locations: Ids::default(), recorded }
     };
-    let mut ranges: Vec<Process> = (0..).zip(&processes).map(process).collect();
+    let mut ranges: Vec<Process> = processes.iter().map(process).collect();
     let mut start = 0;
     for (index, process) in ranges.iter_mut().enumerate() {
         let count = locations[start..].iter().take_while(|location| location.process == ProcessId::at(index)).count();
