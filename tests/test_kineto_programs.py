@@ -221,6 +221,28 @@ def test_ranks_keep_their_numbers_without_the_files_of_others(missing, tmp_path)
     assert set(again.places.rank.tolist()) == set(result.places.rank.tolist())
 
 
+def test_a_rank_that_waits_for_one_without_a_trace_is_not_blamed(tmp_path):
+    def body(rank, _):
+        pair, column = (("coll", "all_reduce", name, MS) for name in (f"tp{rank // 2}", f"dp{rank % 2}"))
+        return [
+            ("kernel", "gemm_late", (18 if rank == 1 else 2) * MS),
+            pair,
+            ("kernel", "gemm", MS),
+            column,
+            ("sync", 7),
+        ]
+
+    groups = {"world": [0, 1, 2, 3], "tp0": [0, 1], "tp1": [2, 3], "dp0": [0, 2], "dp1": [1, 3]}
+    program(4, 4, body, groups=groups).write(tmp_path)
+    (tmp_path / "rank1.pt.trace.json.gz").unlink()
+    # Rank 2 waits for rank 0, and that for rank 1, which nothing is known of.
+    result = whywait.analyze(tmp_path)
+    waits = [one for one in result.wait_states().to_pylist() if one["kind"] == "ccl_wait_nxn"]
+    assert {(one["rank"], one["cause_rank"]) for one in waits} == {(2, 0)}
+    assert not list(findings(result))
+    assert "only kernels run whose operation on other ranks is not known" in findings(result).verdict()
+
+
 def with_shapes(directory, shapes):
     """Say of which shapes the inputs of kernels are, as the profiler does of the operators that launch them."""
     for rank, file in enumerate(sorted(directory.iterdir())):

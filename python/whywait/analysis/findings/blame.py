@@ -137,6 +137,8 @@ def _blames(run: Run) -> list[Blame]:
     stages: dict[tuple[int, ...], Blame] = {}
     rests: dict[int, npt.NDArray[np.float64]] = {}
     for callpath, by_rank in sorted(who.costs.items(), key=lambda one: (-float(one[1].sum()), one[0])):
+        if _may_wait_for_others(run, callpath):
+            continue
         ranks = _late(run, who, callpath, by_rank)
         own = np.zeros_like(by_rank)
         own[ranks] = by_rank[ranks]
@@ -158,6 +160,11 @@ def _blames(run: Run) -> list[Blame]:
     else:
         found += [Blame(who, "changing", [one], [], rest) for one, rest in rests.items() if rest.sum() >= least]
     return found
+
+
+def _may_wait_for_others(run: Run, callpath: int) -> bool:
+    """Return whether a rank may be late in a call path because of ranks without a trace."""
+    return bool(run.result.facts.get("traces", {}).get("missing")) and run.region(callpath).paradigm == "ccl"
 
 
 def _passed_on(run: Run, found: list[Blame]) -> list[Blame]:
