@@ -430,6 +430,14 @@ def test_hidden_communication_is_that_of_other_tools(capsys):
     assert sum(float(share.rstrip("%")) for share in first.split()[2:]) == pytest.approx(100, abs=0.2)
 
 
+def test_efficiencies_are_those_of_devices_first(capsys):
+    assert main(["efficiency", str(CASES / "chain" / "traces")]) == 0
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("Efficiency of devices")
+    # Kernels take 201 of 372 ms.
+    assert second.split() == ["Parallel", "efficiency", "of", "devices", "54.0%"]
+
+
 def test_the_longest_wait_of_a_step_is_explained(capsys):
     traces = str(CASES / "windows" / "traces")
     assert main(["explain", traces, "--rank", "3", "--step", "12", "--json"]) == 0

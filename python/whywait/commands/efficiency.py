@@ -81,6 +81,7 @@ def add_scaling(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> Answer:
     """Return the efficiencies."""
     from whywait import UsageError
+    from whywait.analysis.devices.use import device_efficiencies
     from whywait.analysis.efficiency.efficiency import METHODS, scaling
     from whywait.analysis.focus import ALL, focused
     from whywait.analysis.runs.scaling_mode import detect_scaling
@@ -113,13 +114,38 @@ def run(options: argparse.Namespace) -> Answer:
     if not options.talp:
         methods = {method: [replace(row, talp=()) for row in rows] for method, rows in methods.items()}
     data = {**scale, "methods": {method: [_as_dict(row) for row in rows] for method, rows in methods.items()}}
+    # The account of devices is that of the default focus.
+    devices = [device_efficiencies(result) for result in results] if callpath is None and not (window or name) else []
+    if any(devices):
+        data["devices"] = devices
 
     def text(screen: Screen) -> Iterator[Line]:
         if several and not options.scaling and detected.sentence:
             yield from ([*paragraph(detected.sentence, screen.width), []])
+        yield from _of_devices(methods["all"], devices)
         yield from lines(methods, screen.width)
 
     return Answer(data, text, results=results)
+
+
+_DEVICES = (
+    ("device_parallel_efficiency", "Parallel efficiency of devices"),
+    ("device_load_balance", "  Load balance"),
+    ("device_communication_efficiency", "  Copies"),
+    ("device_orchestration_efficiency", "  Orchestration"),
+    ("device_offload_efficiency", "Offload efficiency of hosts"),
+)
+
+
+def _of_devices(rows: list[Efficiencies], devices: list[dict[str, float] | None]) -> Iterator[Line]:
+    """Yield the efficiencies of the devices of each run; the others are of CPUs."""
+    if not any(devices):
+        return
+    yield [("Efficiency of devices".ljust(_LABEL) + "".join(_names(rows)), "bold")]
+    for name, label in _DEVICES:
+        values = [(of_run or {}).get(name) for of_run in devices]
+        yield [(label.ljust(_LABEL) + "".join(cell("-" if one is None else f"{one:.1%}") for one in values), "")]
+    yield []
 
 
 def simulate_ideal(results: list[Result]) -> None:
