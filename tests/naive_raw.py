@@ -79,6 +79,11 @@ class Raw:
             yield {"callpath": row["callpath"], "path": known[row["callpath"]]}
 
     @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What is known of the run as a whole."""
+        return json.loads((self._tables / "manifest.json").read_text(encoding="utf-8"))["facts"]
+
+    @cached_property
     def findings(self) -> list[Row]:
         found = []
         for row in self.rows("findings"):

@@ -34,7 +34,7 @@ _LEAST = 0.05
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    """Yield the time of ranks and threads after their end; where devices communicate, theirs is the time that counts."""
+    """Yield the time of ranks and threads after their end, unless devices communicate: theirs counts then."""
     profile = run.result.profile
     if "ccl" in profile.metrics and profile.total("ccl"):
         return
