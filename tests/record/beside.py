@@ -24,7 +24,7 @@ ASPECTS = {
     "descriptors": "open descriptors, and the number of the next",
     "settings": "locale, umask, directory, limits, cores, name, threads",
     "errno": "`errno` after calls",
-    "memory": "mappings after many calls",
+    "memory": "mappings after many calls, arenas of the allocator",
     "children": "exit codes of child processes",
     "results": "results of calls that fail",
 }

@@ -3,9 +3,11 @@
 //!
 //! A process whose main thread calls `pthread_exit` ends with its last thread, which must be one of the program.
 
+use std::ffi::c_void;
+use std::panic::AssertUnwindSafe;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What is asked for: a function, and what it is to be called with.
@@ -19,7 +21,7 @@ static ASKING: Mutex<Vec<Work>> = Mutex::new(Vec::new());
 static WAKE: Condvar = Condvar::new();
 static SAMPLER: OnceLock<Sampler> = OnceLock::new();
 /// Those that were started.
-static STARTED: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+static STARTED: Mutex<Vec<Started>> = Mutex::new(Vec::new());
 /// The main thread is known, and tells when it ends.
 static MAIN_TELLS: AtomicBool = AtomicBool::new(false);
 static MAIN_ENDS: AtomicBool = AtomicBool::new(false);
@@ -27,11 +29,25 @@ static MAIN_ENDS: AtomicBool = AtomicBool::new(false);
 static STOPS: AtomicBool = AtomicBool::new(false);
 /// How often the sampler is looked after, and whether other threads live where that matters.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Bytes of their stacks.
+const STACK: usize = 256 << 10;
 
 /// A thread that is sampled has begun.
 static HURRIES: AtomicBool = AtomicBool::new(false);
 /// How long others are waited for that begin with it.
 const PATIENCE: Duration = Duration::from_millis(5);
+
+/// A thread of the recorder.
+struct Started {
+    thread: libc::pthread_t,
+    has_ended: Arc<AtomicBool>,
+}
+
+/// What a thread is to do, and where it says that it has ended.
+struct Task {
+    work: Box<dyn FnOnce() + Send>,
+    has_ended: Arc<AtomicBool>,
+}
 
 /// Looks after the sampler from now on, while it runs.
 pub(crate) fn look_after(runs: fn() -> bool, look: fn()) {
@@ -79,8 +95,8 @@ pub(crate) fn thread_ends(is_main: bool) {
             disable();
             let started = std::mem::take(&mut *STARTED.lock().unwrap_or_else(PoisonError::into_inner));
             for thread in started {
-                // A panic in it was told.
-                let _ = thread.join();
+                // SAFETY: it was started, and is joined nowhere else.
+                unsafe { libc::pthread_join(thread.thread, ptr::null_mut()) };
             }
         }
     }
@@ -98,10 +114,13 @@ fn is_to_end() -> bool {
 
 /// How many threads of the program have not ended. The main thread leaves a trace until the process ends.
 fn threads_of_program() -> Option<usize> {
-    let tasks = std::fs::read_dir("/proc/self/task").ok()?.count();
-    let main = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let has_ended = main.rsplit(')').next()?.trim_start().starts_with('Z');
-    let own = STARTED.lock().ok()?.iter().filter(|thread| !thread.is_finished()).count();
+    // A file, as the C library allocates for directories.
+    let status = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the name: the state of the main thread, and as the 18th the number of threads.
+    let mut fields = status.rsplit(')').next()?.split_whitespace();
+    let has_ended = fields.next()? == "Z";
+    let tasks: usize = fields.nth(16)?.parse().ok()?;
+    let own = STARTED.lock().ok()?.iter().filter(|thread| !thread.has_ended.load(Relaxed)).count();
     tasks.checked_sub(own + usize::from(has_ended))
 }
 
@@ -132,18 +151,45 @@ pub(crate) fn ask(work: fn(usize), with: usize) {
 }
 
 /// Starts a thread of the recorder; signals are for the program's threads.
+///
+/// Threads of the standard library have values with destructors, for which the C library allocates: an arena for the thread.
 pub(crate) fn start(work: impl FnOnce() + Send + 'static) -> bool {
-    // SAFETY: sets of signals on the stack, initialized before they are used.
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let task = Box::into_raw(Box::new(Task { work: Box::new(work), has_ended: Arc::clone(&has_ended) }));
+    // SAFETY: sets of signals and attributes on the stack, initialized before they are used; the task is the thread's if there is one.
     unsafe {
-        let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        let (mut all, mut before, mut attributes, mut thread) =
+            (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let started = std::thread::Builder::new().name("whywait".into()).stack_size(256 << 10).spawn(work).ok();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        let has_started = started.is_some();
-        STARTED.lock().unwrap_or_else(PoisonError::into_inner).extend(started);
-        has_started
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setstacksize(&raw mut attributes, STACK);
+        let mut code = libc::pthread_create(&raw mut thread, &raw const attributes, perform, task.cast());
+        if code == libc::EINVAL {
+            // The program has more memory for each thread than that.
+            code = libc::pthread_create(&raw mut thread, ptr::null(), perform, task.cast());
+        }
+        libc::pthread_attr_destroy(&raw mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        if code != 0 {
+            drop(Box::from_raw(task));
+            return false;
+        }
+        STARTED.lock().unwrap_or_else(PoisonError::into_inner).push(Started { thread, has_ended });
+        true
     }
+}
+
+/// Does a thread's task.
+extern "C" fn perform(task: *mut c_void) -> *mut c_void {
+    // SAFETY: `start` made it for this thread.
+    let Task { work, has_ended } = *unsafe { Box::from_raw(task.cast::<Task>()) };
+    // SAFETY: a name that ends with a zero.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"whywait".as_ptr()) };
+    // A panic was told.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(work));
+    has_ended.store(true, Relaxed);
+    ptr::null_mut()
 }
 
 fn run() {

@@ -115,7 +115,8 @@ int main(int argc, char **argv)
     MPI_Get_count(&status, MPI_INT, &count);
     printf("rank %d: %d, %g, %d\n", rank, in, sums[3], count);
 
-    /* The mappings of many calls are those of few. */
+    /* The mappings of many calls are those of few. The recorder has some of its own, for what it writes of calls and samples, and more of
+       them at one moment than at another. */
     int before = 0;
     for (int i = 0; i < 3000; i++) {
         if (i == 300) before = mappings();
@@ -123,7 +124,7 @@ int main(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_SELF, &comm);
         MPI_Comm_free(&comm);
     }
-    fact("memory", "grows %d", mappings() > before + 2);
+    fact("memory", "grows %d", mappings() > before + 8);
 
     /* A buffer that MPI does not touch, an error that is returned, and a signal. */
     char text[MPI_MAX_ERROR_STRING] = "";
