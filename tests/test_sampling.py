@@ -10,6 +10,7 @@ import whywait
 from whywait import _native, cli
 from whywait.analysis.causes import critical
 from whywait.analysis.findings import findings
+from whywait.analysis.functions.functions import costs, times
 from whywait.hypotheses import Balance, Scale
 from whywait.model.schema import tables
 
@@ -293,14 +294,35 @@ def test_faults_and_switches_say_why_time_is_in_the_system_or_without_a_core(tmp
         lines = steps(late="a b", header="contexts perf 0.5").replace(
             "1: sample main/step/b ", f"1: sample main/step/b({use}) "
         )
-        return remark(analyzed(tmp_path / use.split("=")[0], lines))
+        return remark(analyzed(tmp_path / use, lines))
 
     # Nothing is known of what the thread had used before its first sample, which is in a.
     assert with_use("stime=0.9, minflt=4096").endswith(
         "In the system it is 27.0 s more than elsewhere, with 122,880 more page faults."
     )
-    assert with_use("nivcsw=7").endswith("Another thread took its core 210 times more often.")
-    assert with_use("nvcsw=7").endswith("It gave up its core 210 times more often, to sleep or to read.")
+    preempted, slept = with_use("nivcsw=7"), with_use("nvcsw=7")
+    assert preempted.endswith("Another thread took its core 210 times more often.")
+    assert "the difference is in time without a core: all of it" in preempted
+    assert slept.endswith("It gave up its core 210 times more often, to sleep or to read.")
+    assert "the difference is in sleep, or time without a core: all of it" in slept
+    # Sleep may be long, though it is rare; and time in the system is not known to be that of the function.
+    assert "in sleep, or time without a core" in with_use("nivcsw=7, nvcsw=1")
+    assert "in the system, or time without a core" in with_use("nivcsw=8, stime=0.2")
+
+
+def test_where_threads_were_that_have_no_samples(tmp_path):
+    for use, where in (
+        ("nivcsw=7", "without a core"),
+        ("nvcsw=7", "asleep, or without a core"),
+        ("nivcsw=0", "in the system, or without a core"),
+    ):
+        lines = steps(late="a b", header="contexts perf 0.5").replace(
+            "1: sample main/step/b ", f"1: sample main/step/b({use}) "
+        )
+        result = analyzed(tmp_path / use, lines)
+        path = next(number for number in range(len(result.tree)) if result.tree.path(number)[-1] == "step")
+        found = [*times(result, path), *costs(result, path)]
+        assert [one["away"] for one in found if one["callpath"] is None] == [where, where]
 
 
 def test_page_faults_are_time_of_the_function_that_has_them(tmp_path):

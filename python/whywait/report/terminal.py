@@ -386,7 +386,7 @@ def critical_lines(path: dict[str, Any], most: int, width: int, *, unicode: bool
 def _function(one: dict[str, Any], place: dict[str, Any], width: int, *, unicode: bool) -> str:
     """Return the words for a function that samples saw in a call path: what it has beyond that, and its source."""
     if one["callpath"] is None:
-        return "in the system, or without a core"
+        return one["away"] or "in the system, or without a core"
     if one["callpath_id"] == place["callpath_id"]:
         return "itself"
     names, around = list(one["callpath"]), list(place["callpath"])

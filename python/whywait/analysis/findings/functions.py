@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from whywait.analysis.findings.finding import Finding, Run
-    from whywait.analysis.functions.functions import Division
+    from whywait.analysis.functions.functions import Division, Usage
     from whywait.analysis.functions.tree import Function
 
 NAME = "functions"
@@ -41,6 +41,12 @@ FIGURES = Figures(
     more_waits=("count", "how often a late rank gave up its core, beyond the others"),
 )
 
+# Where threads were, as the object of a preposition.
+_AWAY = {
+    "in the system, or without a core": "the system, or time without a core",
+    "asleep, or without a core": "sleep, or time without a core",
+    "without a core": "time without a core",
+}
 # More than this is all of it.
 _ALL = 0.995
 # The system has a part in it from this share on; fewer faults and switches explain nothing.
@@ -56,11 +62,12 @@ def remark(run: Run, found: list[Finding]) -> None:
         if division is None or division.cost <= 0:
             continue
         named = division.named
-        words = _words(run, division, named) if named else _nothing(division)
+        used = usage(run.result, one.causes, one.ranks) if one.ranks else None
+        words = _words(run, division, named, used) if named else _nothing(division)
         if division.less:
-            words += Words(" They spend less time in ") + _parts(run, division, division.less) + "."
+            words += Words(" They spend less time in ") + _parts(run, division, division.less, used) + "."
         if named:
-            words += _why(run, one, is_away=any(each.callpath is None for each in named))
+            words += _why(used, is_away=any(each.callpath is None for each in named))
         one.remark(NAME, words)
         one.evidence[NAME] = {
             "samples": division.samples,
@@ -71,22 +78,22 @@ def remark(run: Run, found: list[Finding]) -> None:
         }
 
 
-def _words(run: Run, division: Division, named: Sequence[Function]) -> Words:
+def _words(run: Run, division: Division, named: Sequence[Function], used: Usage | None) -> Words:
     """Return the words for functions that are to blame."""
     samples = division.samples + division.waiter_samples
     words = Words("By ") + FIGURES.say("{functions_samples}", functions_samples=samples)
     words += " samples, the difference is in " if len(named) == 1 else " samples, the differences are in "
-    return words + _parts(run, division, named) + "."
+    return words + _parts(run, division, named, used) + "."
 
 
-def _parts(run: Run, division: Division, functions: Sequence[Function]) -> Words:
+def _parts(run: Run, division: Division, functions: Sequence[Function], used: Usage | None) -> Words:
     """Return the words for functions with their parts of a cost, as amounts."""
     parts = []
     for one in functions:
         cost = FIGURES.say(
             "{function_cost} ± {function_error}", function_cost=abs(one.value), function_error=LIKELY * one.deviation
         )
-        parts.append(_place(run, one) + ": " + _part(abs(one.value) / division.cost) + ", " + cost)
+        parts.append(_place(run, one, used) + ": " + _part(abs(one.value) / division.cost) + ", " + cost)
     return joined(parts)
 
 
@@ -94,10 +101,10 @@ def _part(share: float) -> Words:
     return Words("all of it") if share >= _ALL else FIGURES.say("{function_part} of it", function_part=share)
 
 
-def _place(run: Run, one: Function) -> Words:
+def _place(run: Run, one: Function, used: Usage | None) -> Words:
     """Return the words for a function: its name with that of its caller, file, and line."""
     if one.callpath is None:
-        return Words("the system, or time without a core")
+        return Words(_AWAY[used.whereabouts] if used else "the system, or time without a core")
     at = source(run.result, one.callpath)
     words = _name(run, one.callpath)
     return words if at is None else words + FIGURES.say(" ({function_source})", function_source=at)
@@ -109,9 +116,8 @@ def _name(run: Run, callpath: int) -> Words:
     return FIGURES.say("{sampled_function}", sampled_function="/".join(names))
 
 
-def _why(run: Run, one: Finding, *, is_away: bool) -> Words:
+def _why(used: Usage | None, *, is_away: bool) -> Words:
     """Return the words for why late ranks spend time in the system, or without a core if that is much of it."""
-    used = usage(run.result, one.causes, one.ranks)
     if used is None or used.time <= 0:
         return Words("")
     if used.system >= _PART * used.time:

@@ -26,6 +26,10 @@ _MOST, _ENOUGH = 0.5, 20
 _TOGETHER, _PART = 3, 0.2
 # Smaller shares of a call path are not listed.
 _SMALL = 0.05
+# Below this share of a time, the system has no part in it; from so many switches on, these are recorded and explain it.
+_LITTLE, _SWITCHES = 0.1, 10
+# A thread that gave up its core more often than this share of the times that it was taken may have slept for long.
+_RARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def _is_doubtful(result: ResultData, callpaths: Collection[int]) -> bool:
 
 @dataclass(frozen=True)
 class Usage:
-    """What late ranks used of the system in some call paths more than the others, a location.
+    """What late ranks used of the system in some call paths more than the others, a location; or what all used.
 
     Attributes
     ----------
@@ -132,6 +136,8 @@ class Usage:
         Page faults.
     waits, preemptions
         How often the thread gave up its core, and how often another one took it.
+    own_waits, own_preemptions
+        The same of the late ranks alone, all of them together.
     """
 
     time: float
@@ -141,21 +147,41 @@ class Usage:
     waits: float
     preemptions: float
 
+    own_waits: float
+    own_preemptions: float
 
-def usage(result: ResultData, callpaths: Collection[int], ranks: Collection[int]) -> Usage | None:
-    """Return what late ranks used of the system more than the others; None if there are no others."""
+    @property
+    def whereabouts(self) -> str:
+        """Where the threads were in the time in the system or without a core, as far as that is known.
+
+        Processor time in the system is counted from sample to sample, so that some of it may be that of calls: little
+        is evidence, much is not. How long a thread slept is not counted, only how often.
+        """
+        if self.own_waits + self.own_preemptions < _SWITCHES or self.system >= _LITTLE * self.away:
+            return "in the system, or without a core"
+        return "without a core" if self.own_waits <= _RARE * self.own_preemptions else "asleep, or without a core"
+
+
+def usage(result: ResultData, callpaths: Collection[int], ranks: Collection[int] = ()) -> Usage | None:
+    """Return what late ranks used of the system more than the others, or what all used together if none are named.
+
+    None if there are no others.
+    """
     table = result.tables.function_times
     table = table.filter(np.isin(table["recorded_callpath"].to_numpy(), list(callpaths)))
     location = table["location"].to_numpy().astype(np.int64)
     is_late = np.isin(result.places.rank[location], list(ranks))
     late, others = (np.unique(location[rows]).size for rows in (is_late, ~is_late))
-    if not late or not others:
+    if ranks and not (late and others):
         return None
-    sign = np.where(is_late, 1 / late, -1 / others)
+    sign = np.where(is_late, 1 / late, -1 / others) if ranks else np.ones(len(location))
     is_away = _numbers(result, table) == len(result.tree)
 
     def more(column: str, rows: npt.NDArray[np.bool_] | bool = True) -> float:
         return float((table[column].to_numpy() * sign * rows).sum())
+
+    def own(column: str) -> float:
+        return float((table[column].to_numpy() * (sign > 0)).sum())
 
     return Usage(
         more("time"),
@@ -164,6 +190,8 @@ def usage(result: ResultData, callpaths: Collection[int], ranks: Collection[int]
         more("faults"),
         more("voluntary_switches"),
         more("involuntary_switches"),
+        own("voluntary_switches"),
+        own("involuntary_switches"),
     )
 
 
@@ -198,7 +226,8 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
     Returns
     -------
     list of dict
-        ``callpath`` (names; None in the system or without a core), ``callpath_id``, ``source``, ``time`` (s), ``share``
+        ``callpath`` (names; None in the system or without a core, and then ``away`` says which of these, if that is
+        known), ``callpath_id``, ``source``, ``time`` (s), ``share``
         (of the call path), ``error`` (of the share, at 95%), ``samples`` and ``doubtful`` (whether ranks share cores
         and were sampled at ticks of the kernel), each with what the function calls; nothing if the call path itself is
         all.
@@ -216,7 +245,7 @@ def times(result: ResultData, callpath: int, *, critical: bool = False) -> list[
     least = _SMALL * total
     found = [
         {
-            **_place(result, one),
+            **_place(result, one, callpath),
             "time": one.value,
             "share": one.value / total,
             "error": LIKELY * one.deviation / total,
@@ -272,13 +301,15 @@ def by_location(result: ResultData, callpath: int) -> npt.NDArray[np.float64]:
 _DEVIATIONS = {"time": "inclusive_deviation", "critical": "inclusive_critical_deviation"}
 
 
-def _place(result: ResultData, one: Function) -> dict[str, Any]:
-    """Return where a function is."""
+def _place(result: ResultData, one: Function, callpath: int, late: Collection[int] = ()) -> dict[str, Any]:
+    """Return where a function is; of time that is none of a function, where late ranks were, or all."""
     number = one.callpath
+    used = usage(result, [callpath], late) if number is None else None
     return {
         "callpath": None if number is None else result.tree.path(number),
         "callpath_id": number,
         "source": None if number is None else source(result, number),
+        "away": None if used is None else used.whereabouts,
     }
 
 
@@ -288,7 +319,8 @@ def costs(result: ResultData, callpath: int) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``callpath`` (names; None in the system or without a core), ``callpath_id``, ``source``, ``cost`` (s; negative
+        ``callpath`` (names; None in the system or without a core, and then ``away`` says which of these, if that is
+        known), ``callpath_id``, ``source``, ``cost`` (s; negative
         if late locations spend less time in it), ``deviation`` (its standard deviation, s), ``share`` (of the cost),
         ``certain`` (whether it is no chance) and ``doubtful`` (whether ranks share cores and were sampled at ticks of
         the kernel), each with what the function calls; nothing if the call path itself is all.
@@ -296,9 +328,12 @@ def costs(result: ResultData, callpath: int) -> list[dict[str, Any]]:
     division = divided(result, [callpath])
     if division is None or division.cost <= 0:
         return []
+    table = result.tables.function_costs
+    causes = (table["recorded_callpath"].to_numpy() == callpath) & (table["cost"].to_numpy() > 0)
+    late = set(result.places.rank[table["location"].to_numpy()[causes]].tolist())
     found = [
         {
-            **_place(result, one),
+            **_place(result, one, callpath, late),
             "cost": one.value,
             "deviation": one.deviation,
             "share": one.value / division.cost,
