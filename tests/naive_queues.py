@@ -176,7 +176,7 @@ class Queues:
             self._add("mpi_match_attempts", m.post, attempts(m, others))
             if any(x.pair == m.pair and x.n > m.n and x.q < m.q for x in others):
                 self._add("mpi_overtaken", m.post)
-            if any(x.d <= m.q for x in self.messages if same_sender(x, m) and (x.s, x.order) > (m.s, m.order)):
+            if any(x.d <= m.q for x in self.messages if x.pair == m.pair and is_later(x, m)):
                 self._add("mpi_unexpected_at_least", m.post)
 
     def _senders(self) -> None:
@@ -260,9 +260,11 @@ class Queues:
         return dict(table)
 
 
-def same_sender(a: Message, b: Message) -> bool:
-    """Whether the same thread sent both messages, to the same process and communicator."""
-    return a.pair == b.pair and a.send.thread is b.send.thread
+def is_later(a: Message, b: Message) -> bool:
+    """Whether a message follows another one of the same process: on the same thread, or because that had been sent."""
+    if a.send.thread is b.send.thread:
+        return (a.s, a.order) > (b.s, b.order)
+    return a.s >= b.send.start.leave
 
 
 def attempts(m: Message, others: list[Message]) -> int:

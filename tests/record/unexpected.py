@@ -117,7 +117,7 @@ def found(result, counters, receiver):
         longest=int(counters["MAX_UNEXPECTED_IN_QUEUE"]),
         at_least=total("mpi_unexpected_at_least"),
         at_most=total("mpi_unexpected"),
-        replayed=maxima["mpi_max_unexpected_queue", receiver],
+        replayed=maxima.get(("mpi_max_unexpected_queue", receiver), 0),
         out_of_sequence=int(counters["OUT_OF_SEQUENCE"]),
         possible=int(result.profile.total("mpi_oos_possible")),
     )

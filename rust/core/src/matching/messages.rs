@@ -275,6 +275,7 @@ fn post(trace: &Trace, shard: &Shard, is_served: impl Fn(u32) -> bool) -> Outbox
                 SendInfo {
                     time,
                     enter: shard.enter(instance),
+                    leave: shard.leave(instance),
                     complete_enter: complete.map_or(i64::MAX, |instance| shard.enter(instance)),
                     complete_leave: complete.map_or(i64::MIN, |instance| shard.leave(instance)),
                     is_alone: complete.is_some_and(|instance| completed[instance] == 1),

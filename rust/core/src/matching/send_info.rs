@@ -11,6 +11,8 @@ pub struct SendInfo {
     pub time: i64,
     /// Enter of the send call, ticks.
     pub enter: i64,
+    /// Leave of the send call, ticks.
+    pub leave: i64,
     /// Enter of the call that completed the send, ticks; `i64::MAX` if nothing did.
     pub complete_enter: i64,
     /// Leave of the call that completed the send, ticks; `i64::MIN` if nothing did.

@@ -13,6 +13,8 @@ use crate::trace::Shard;
 pub(super) struct Message {
     /// Enter of the call that starts the send (s), ticks.
     pub sent: i64,
+    /// Leave of that call, ticks.
+    pub returned: i64,
     pub bytes: u64,
     /// Sending location, call path of the send, and its row in the sender's shard.
     pub location: LocationId,
@@ -74,6 +76,7 @@ pub fn messages(classifier: &ProtocolClassifier, shard: &Shard, matches: &Matche
         }
         Some(Message {
             sent: send.enter,
+            returned: send.leave,
             bytes: send.bytes,
             location: send.location,
             callpath: send.callpath,

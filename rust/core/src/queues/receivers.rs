@@ -207,8 +207,10 @@ pub(super) fn queued(met: &Met, location: LocationId) -> Queued {
 /// The properties of a message that tell whether it was certainly unexpected.
 pub(super) fn seen(met: &Met, location: LocationId) -> Seen {
     Seen {
-        channel: (met.message.location, met.receive.comm),
+        channel: (met.receive.peer, met.receive.comm),
         sent: (met.message.sent, met.message.row),
+        thread: met.message.location,
+        returned: met.message.returned,
         posted: met.posted,
         completed: met.completed,
         place: (met.callpath, location),

@@ -10,7 +10,7 @@ metrics! {
     UnexpectedPossible = "mpi_unexpected_possible",
     /// Messages that arrived before their receive was posted: a < q.
     Unexpected = "mpi_unexpected",
-    /// Messages that had certainly arrived before their receive was posted: a later one of their sender was complete.
+    /// Messages that had certainly arrived before their receive was posted: a later one of their process was complete.
     UnexpectedAtLeast = "mpi_unexpected_at_least",
     /// Bytes of unexpected messages that are eager.
     UnexpectedBytes = "mpi_unexpected_bytes",
