@@ -290,6 +290,8 @@ def in_grid(where: str, sizes: str, raw: Raw) -> set[tuple[int, int]]:
 
 def without_parameters(name: str) -> str:
     """Return the name of a function of C++ without its type, template arguments and parameters."""
+    for copy in (".constprop.", ".isra.", ".part.", ".cold"):
+        name = name.partition(copy)[0]
     if "(" not in name or name.startswith("!$"):
         return name
     depth, text = 0, ""

@@ -144,6 +144,10 @@ def test_shares_print_as_percent(share, text):
         ("!$omp parallel @solve.c:12", "!$omp parallel @solve.c:12"),
         ("int main(int, char**)", "main"),
         ("()", "()"),
+        ("gai_matmul_regular.constprop.0", "gai_matmul_regular"),
+        ("sweep.isra.0.part.3", "sweep"),
+        ("solve.cold", "solve"),
+        ("step.c", "step.c"),
     ],
 )
 def test_long_names_are_shortened(name, short):

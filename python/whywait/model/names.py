@@ -12,8 +12,13 @@ if TYPE_CHECKING:
 GENERIC = frozenset({"archive", "trace", "traces", "results", "result", "profile"})
 
 
+# What compilers append to the names of copies of a function.
+_COPIES = re.compile(r"(\.(constprop|isra|part|cold|lto_priv)(\.\d+)?)+$")
+
+
 def short_name(name: str) -> str:
-    """Return a C++ function without its return type, template arguments and parameters; other names as they are."""
+    """Return a function without what compilers append, and of C++ without type, template arguments and parameters."""
+    name = _COPIES.sub("", name)
     if "(" not in name or name.startswith("!$"):
         return name
     text = name.replace("(anonymous namespace)", "{anonymous}").replace("operator()", "operator[call]")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whywait.analysis.findings.few_cores import certainly
 from whywait.analysis.findings.finding import STEADY
 from whywait.analysis.findings.groups import Groups, is_one, others, two_groups, who
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
@@ -72,9 +73,11 @@ def detect(run: Run) -> Iterator[Finding]:
                     place=place,
                 ).capitalized()
             ranks = np.unique(run.result.places.rank[groups.slow]).tolist()
-            advice: Words | str = FIGURES.say("Give {who} less work, or find out why they are slower.", who=named)
-            if is_one(named):
-                advice = FIGURES.say("Give {who} less work, or find out why it is slower.", who=named)
+            they_are = "it is" if is_one(named) else "they are"
+            why = ": cores are shared" if certainly(run) is not None else ""
+            advice: Words | str = FIGURES.say(
+                f"Give {{who}} less work, or find out why {they_are} slower{why}.", who=named
+            )
         else:
             slowest = int(times.argmax())
             sentence = FIGURES.say(

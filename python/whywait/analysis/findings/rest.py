@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # The rules whose losses are what calls need, and parts of rows that no bearer gives up for them.
 _NEEDS = frozenset({"collectives", "latency_bound", "bandwidth_bound", "other_calls"})
 _NEEDED, _UNKNOWN, _ENDED = "what calls need", "time that is not recorded", "threads that have ended"
+_OF_KINDS = {"device": "calls of devices"}
 _OF_ROWS = {"transfer.needed": _NEEDED, "library.needed": _NEEDED, "unknown": _UNKNOWN}
 
 
@@ -36,7 +37,7 @@ def rest(run: Run, found: Iterable[Finding], inside: npt.NDArray[np.bool_] | Non
         if inside is not None and not inside[bearer.callpath]:
             continue
         for row, time in bearer.spent.items():
-            parts[_OF_ROWS.get(row, "other library calls")] += time
+            parts[_OF_ROWS.get(row, _OF_KINDS.get(bearer.kind, "other library calls"))] += time
         parts["waiting for other call paths"] += bearer.waiting
         parts["idle threads"] += bearer.idle
     for one in found:
