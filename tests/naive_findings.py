@@ -190,8 +190,8 @@ def _(raw, _):
 OWN = ("imbalance", "late_partner", "one_does_all", "varying", "thread_imbalance", "pipeline", "single_thread")
 ANY = (
     *OWN, "serial_tail", "serial_section", "progress", "lock_convoy", "held_lock", "long_tasks", "master_worker", "io",
-    "unrecorded", "small_regions", "rendezvous", "no_overlap", "empty_epochs", "device_starved", "latency_bound",
-    "collectives", "unneeded_sync",
+    "unrecorded", "set_up", "small_regions", "rendezvous", "no_overlap", "empty_epochs", "device_starved",
+    "latency_bound", "collectives", "unneeded_sync",
 )  # fmt: skip
 
 
@@ -597,22 +597,41 @@ def _(raw, _):
     return raw.of_rows(lambda name: name == "unknown")
 
 
-@check("needed", "unrecorded")
-def _(raw, _):
-    return raw.of_rows(lambda name: name == "library.needed")
-
-
-@check("name", "unrecorded")
-def _(_raw, row):
-    return row.callpath[-1]
-
-
-@check("name_share", "unrecorded")
+@check("needed", "unrecorded", "set_up")
 def _(raw, row):
-    of_name = sum(
-        time for name, path, *_, time in raw.account if name == "library.needed" and path[-1] == row.callpath[-1]
-    )
-    return of_name / raw.of_rows(lambda name: name == "library.needed")
+    return sum(needed(raw, row).values())
+
+
+@check("name", "unrecorded", "set_up")
+def _(raw, row):
+    times = needed(raw, row)
+    is_most = times[row.callpath] >= max(times.values()) * (1 - 1e-9)
+    return row.callpath[-1] if is_most else max(times, key=times.get)[-1]
+
+
+@check("name_share", "unrecorded", "set_up")
+def _(raw, row):
+    times = needed(raw, row)
+    return sum(time for path, time in times.items() if path[-1] == row.callpath[-1]) / sum(times.values())
+
+
+#: Calls that make or free communicators, windows, or memory of a library.
+MAKES = re.compile(
+    r"mpi_(comm|cart|graph|dist_graph|topo|intercomm)(_.*)?"
+    r"|mpi_win_(create|allocate|shared|attach|detach|free|get|set|delete|call)(_.*)?"
+    r"|armci_(malloc|free|init|finalize|create_mutexes|destroy_mutexes|group)(_.*)?"
+    r"|(p?shmem|start_pes|shm|gaspi|upc)(_.*)?(alloc|malloc|calloc|free|init|finalize|create|destroy|segment|group|team|ctx).*",
+)
+
+
+def needed(raw: Raw, row: Row) -> Counter[tuple[str, ...]]:
+    """Return the row `library.needed` by call path: of calls that make or free something, or of all others."""
+    times: Counter[tuple[str, ...]] = Counter()
+    for name, path, *_, time in raw.account:
+        makes = name == "library.needed" and MAKES.fullmatch(path[-1].lower().strip("_")) is not None
+        if name == "library.needed" and makes == (row.rule == "set_up"):
+            times[path] += time
+    return times
 
 
 @check("spent", "io")

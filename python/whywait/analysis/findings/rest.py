@@ -43,7 +43,7 @@ def rest(run: Run, found: Iterable[Finding], inside: npt.NDArray[np.bool_] | Non
     for one in found:
         if one.rule in _NEEDS:
             parts[_NEEDED] -= one.loss
-        elif one.rule == "unrecorded":
+        elif one.rule in {"unrecorded", "set_up"}:
             parts[_NEEDED if "library" in one.evidence else _UNKNOWN] -= one.loss
         elif one.rule == "ended":
             parts[_ENDED] -= one.loss
