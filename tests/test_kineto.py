@@ -323,7 +323,7 @@ ANSWERS = [
         "Rank 2 makes the other 3 GPUs wait 25.0 ms in each of 3 steps of 55.0 ms: its data loader (DataLo",
     ),
     ("chain", "Rank 3 makes the other 3 GPUs wait 15.0 ms in each of 3 steps of 31.0 ms: aten::attention/attention_f"),
-    ("missing_rank", "1 of 4 ranks have no trace"),
+    ("missing_rank", "1 of 4 ranks has no trace"),
     (
         "windows",
         "2 steps of 55.0 ms: its data loader (DataLoader.__next__/aten::stack) takes 25.0 ms longer there, 6 times as",

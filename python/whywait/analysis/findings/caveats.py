@@ -54,14 +54,17 @@ def caveats(run: Run) -> Iterator[Words]:
     traces = run.result.facts.get("traces")
     if traces is not None and traces["missing"]:
         known = traces["world_size"] - len(traces["missing"])
+        has, them = ("has", "it") if len(traces["missing"]) == 1 else ("have", "them")
         words = FIGURES.say(
-            "{missing} of {ranks} ranks have no trace", missing=len(traces["missing"]), ranks=traces["world_size"]
+            f"{{missing}} of {{ranks}} ranks {has} no trace",
+            missing=len(traces["missing"]),
+            ranks=traces["world_size"],
         )
         unseen = sum(group["time_after_last"] for group in traces["groups"] if group["partial"]) * 1e-9
         communication = run.result.profile.total("ccl") if known and "ccl" in run.result.profile.metrics else 0.0
         if communication > 0:
             share = min(1.0, unseen / communication)
-            words += FIGURES.say("; {unseen} of the communication cannot be explained without them", unseen=share)
+            words += FIGURES.say(f"; {{unseen}} of the communication cannot be explained without {them}", unseen=share)
         yield words + "."
     if traces is not None and len(traces["ranks"]) > 1 and not traces["groups"] and "nsight" not in run.result.facts:
         yield FIGURES.say(

@@ -60,7 +60,7 @@ def detect(run: Run) -> Iterator[Finding]:
     [(callpath, time)] = times.most_common(1)
     place = Words("Each launch")
     if callpath is not None:
-        place = FIGURES.say("On the host, {place}", place=run.place(callpath))
+        place = FIGURES.say(f"On the host{'s' * (run.ranks > 1)}, {{place}}", place=run.place(callpath))
     which, are = devices({line["device"] for line in lines})
     there = FIGURES.say(", {there} of it there", there=time) if seconds(time) != seconds(loss) else Words("")
     yield run.finding(

@@ -63,7 +63,7 @@ def detect(run: Run) -> Iterator[Finding]:
         yield run.finding(
             NAME,
             sentence + ".",
-            _advice(found, is_one=is_one),
+            advice(found, is_one=is_one),
             bearer.loss,
             callpath=bearer.callpath,
             ranks=ranks if is_one else [],
@@ -76,20 +76,20 @@ def detect(run: Run) -> Iterator[Finding]:
 def _moved(found: dict[str, Any]) -> Words:
     if not found["count"]:
         return Words("")
-    return FIGURES.say(
-        f" for {{moved}} in {{operations}} operation{'s' * (found['count'] > 1)}",
-        moved=found["bytes_read"] + found["bytes_written"],
-        operations=found["count"],
-    )
+    moved = found["bytes_read"] + found["bytes_written"]
+    operations = FIGURES.say(f" in {{operations}} operation{'s' * (found['count'] > 1)}", operations=found["count"])
+    return FIGURES.say(" for {moved}", moved=moved) + operations if moved else operations
 
 
-def _advice(found: dict[str, Any], *, is_one: bool) -> str:
+def advice(found: dict[str, Any], *, is_one: bool) -> str:
+    """Return what to do about some operations, which one rank does or several do."""
     reads, writes = found["bytes_read"], found["bytes_written"]
     if not reads + writes:
         return f"Call it less often, or {'do it on a thread of its own' if is_one else 'on fewer ranks'}."
+    if (reads + writes) / found["count"] < _SMALL:
+        collective = "let all ranks take part (MPI-IO)" if is_one else "use collective operations"
+        return f"Collect data in a buffer, or {collective}: fewer and larger operations take less time."
     if is_one:
         return "Let all ranks read and write (MPI-IO), or do it on a thread of its own."
-    if (reads + writes) / found["count"] < _SMALL:
-        return "Collect data in a buffer, or use collective operations: fewer and larger operations take less time."
     less = "Read and write" if reads and writes else "Read" if reads else "Write"
     return f"{less} less, or overlap it with computation."

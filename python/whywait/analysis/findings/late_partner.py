@@ -37,6 +37,7 @@ FIGURES = Figures(
     explained=("s", "what all others lack of the longest time of a location in the call path, in all"),
 )
 
+_OF_ONE = "Let others take a part of it, or go on meanwhile."
 _ADVICE = "Look at when it begins on each rank, and at the order of the calls around it."
 _OF_RECEIVES = "Post receives earlier, or send by a protocol that does not wait for them."
 # Differences that explain no larger share of the waiting are none.
@@ -63,7 +64,8 @@ def restated(run: Run, found: Finding) -> Finding:
 def _finding(run: Run, bearers: list[Bearer]) -> Finding:
     ranks = run.culprits(run.sum_of_costs(bearer.callpath for bearer in bearers))
     loss = sum(bearer.loss for bearer in bearers)
-    advice = _OF_RECEIVES if _is_of_receivers(family := run.family(bearers)) else _ADVICE
+    is_alone = np.count_nonzero(run.sum_of_times(bearer.callpath for bearer in bearers)) == 1
+    advice = _OF_RECEIVES if _is_of_receivers(family := run.family(bearers)) else _OF_ONE if is_alone else _ADVICE
     return run.finding(NAME, _sentence(run, bearers, ranks), advice, loss, ranks=ranks, **family)
 
 

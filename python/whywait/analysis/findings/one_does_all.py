@@ -8,15 +8,18 @@ import numpy as np
 
 from whywait.analysis.findings.files import FIGURES as FILES
 from whywait.analysis.findings.files import on_files
+from whywait.analysis.findings.io import advice as advice_on_files
 from whywait.analysis.findings.suffering import FIGURES as LOSSES
 from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
+from whywait.analysis.io import operations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from whywait.analysis.changes import Change
     from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.words import Words
 
 NAME = "one_does_all"
 TITLE = "One rank does all"
@@ -56,7 +59,8 @@ def detect(run: Run) -> Iterator[Finding]:
         place = run.place(bearer.callpath)
         values = {"rank": f"rank {most}", "place": place}
         if visited.size == 1:
-            sentence = FIGURES.say("Only {rank} works in {place}", **values)
+            does = "calls" if bearer.kind == "io" else "works in"
+            sentence = FIGURES.say(f"Only {{rank}} {does} {{place}}", **values)
         else:
             sentence = FIGURES.say(
                 "{rank} does {worked_share} of the work in {place}", worked_share=share, **values
@@ -66,11 +70,15 @@ def detect(run: Run) -> Iterator[Finding]:
         sentence += FIGURES.say(", for {worked}", worked=float(worked[most]))
         others = "the other" if run.ranks == 2 else "the others"
         sentence = sentence + "; " + suffering(run, [bearer], "the ") + "."
-        how = "Let all ranks read and write (MPI-IO)" if bearer.kind == "io" else "Distribute {place} over the ranks"
+        advice: Words | str = FIGURES.say(
+            f"Distribute {{place}} over the ranks, or let {others} go on meanwhile.", place=place
+        )
+        if bearer.kind == "io":
+            advice = advice_on_files(operations_of(run.result, bearer.callpath), is_one=True)
         yield run.finding(
             NAME,
             sentence,
-            FIGURES.say(f"{how}, or let {others} go on meanwhile.", place=place),
+            advice,
             bearer.loss,
             callpath=bearer.callpath,
             ranks=[most],

@@ -183,7 +183,7 @@ def detect(run: Run) -> Iterator[Finding]:
     yield run.finding(
         NAME,
         slow.words() + slow.unknown(),
-        "Look at the distribution of their times, and repeat the run with one rank or thread per core."
+        "Look at the distribution of these times, and repeat the run with one rank or thread per core."
         if slow.is_slow
         else "Make these calls earlier, or let others go on meanwhile.",
         slow.loss,
