@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from otf2 import events as ev
 from otf2.enums import IoOperationFlag, IoOperationMode
 from whywait.analysis.findings import findings
+from whywait.analysis.findings.io import advice
 from whywait.analysis.io import summary
 from whywait.analysis.waiting import account
 from whywait.cli import main
@@ -353,3 +354,21 @@ def test_parts_of_the_time_have_io_beside_devices(tmp_path):
     result = analyzed("0: work [0, 4]\n0: fwrite(file=out) [1, 2]", tmp_path)
     parts = account(result.profile)["parts"]
     assert {name: round(value, 9) for name, value in parts.items() if value} == {"computation": 3.0, "io": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "operations", "is_one", "begins"),
+    [
+        (0, 0, 0, False, "Call it less often, or on fewer ranks."),
+        (0, 0, 5, True, "Call it less often, or do it on a thread of its own."),
+        (5 << 20, 0, 5, False, "Read less"),
+        (0, 5 << 20, 5, False, "Write less"),
+        (5 << 20, 1, 5, False, "Read and write less"),
+        (5 << 20, 0, 5, True, "Let all ranks read and write (MPI-IO)"),
+        (5 << 10, 0, 5, False, "Collect data in a buffer, or use collective operations"),
+        (5 << 10, 0, 5, True, "Collect data in a buffer, or let all ranks take part (MPI-IO)"),
+    ],
+)
+def test_advice_is_about_what_is_done(read, written, operations, is_one, begins):
+    found = {"bytes_read": read, "bytes_written": written, "count": operations}
+    assert advice(found, is_one=is_one).startswith(begins)
