@@ -195,6 +195,39 @@ ANY = (
 )  # fmt: skip
 
 
+@check("waiting", "scattered")
+def _(raw, row):
+    return AtMost(raw.charged(row))
+
+
+@check("paths", "scattered")
+def _(raw, row):
+    assert all(path in raw.costs for path in raw.paths_of(row))
+    return len(row.merged)
+
+
+@check("below", "scattered")
+def _(raw, row):
+    assert "/".join(map(without_parameters, row.callpath)).endswith(row.value("below"))
+    losses = {path: sum(sum(by.values()) for by in raw.costs[path].values()) for path in raw.paths_of(row)}
+    inside = sum(loss for path, loss in losses.items() if path[: len(row.callpath)] == row.callpath)
+    # Idle threads are losses, too.
+    assert inside >= 0.7 * sum(losses.values())
+    return row.value("below")
+
+
+@check("who", "scattered")
+def _(raw, row):
+    said = row.value("who")
+    assert is_counted(said) or {rank for rank, _ in locations_of(said, raw)} == set(row.ranks)
+    return said
+
+
+@check("who_share", "scattered")
+def _(raw, row):
+    return raw.charged_to(row, set(row.ranks)) / raw.charged(row)
+
+
 @check("ended", "ended")
 def _(raw, _):
     return sum(ends(raw).values())
