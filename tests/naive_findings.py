@@ -191,7 +191,7 @@ OWN = ("imbalance", "late_partner", "one_does_all", "varying", "thread_imbalance
 ANY = (
     *OWN, "serial_tail", "serial_section", "progress", "lock_convoy", "held_lock", "long_tasks", "master_worker", "io",
     "unrecorded", "set_up", "small_regions", "rendezvous", "no_overlap", "empty_epochs", "device_starved",
-    "latency_bound", "collectives", "unneeded_sync",
+    "latency_bound", "collectives", "unneeded_sync", "scattered",
 )  # fmt: skip
 
 
