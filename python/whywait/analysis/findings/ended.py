@@ -22,7 +22,8 @@ TITLE = "Early ends"
 DOCUMENT = """\
 Ranks or threads have ended before the focus does, for at least 5% of the CPU time: the others still work, or they are
 not recorded until their end. Let those that have ended take a part of what the others still do. Where the trace lacks
-the end of the program, such as `MPI_Finalize`, and clocks disagree, they may have ended at the same time.
+the end of the program, such as `MPI_Finalize`, and clocks disagree, they may have ended at the same time. Profilers of
+PyTorch and Nsight Systems stop where they are told to: that is no end.
 """
 FIGURES = Figures(
     ended=("s", "the time between the last event of each rank or thread and the end of the focus: `idle.ended`"),
@@ -42,7 +43,7 @@ def detect(run: Run) -> Iterator[Finding]:
     cells = cells.filter(pc.equal(cells["row"].cast("string"), "idle.ended"))
     times = sum_at(cells["location"].to_numpy(), cells["time"].to_numpy(), run.result.profile.locations)
     ended = float(times.sum())
-    if not run.time or ended < _LEAST * run.time:
+    if not run.time or ended < _LEAST * run.time or "traces" in run.result.facts:
         return
     order = np.argsort(-times, kind="stable")
     enough = int(np.searchsorted(np.cumsum(times[order]), CULPRIT * ended * (1 - 1e-9))) + 1
