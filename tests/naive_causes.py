@@ -829,7 +829,7 @@ class Analysis:
             mine = [calls[p.rank, p.call.callpath, p.call.enter, p.call.leave] for p in parts]
             self.window_collective(parts, mine)
         for w in found.result.waits:
-            kind = w.metric.partition("_rma_")[2].removeprefix("sync_").removeprefix("comm_")
+            kind = w.metric.partition("_rma_")[2].removeprefix("sync_").removeprefix("comm_").removeprefix("active_")
             if kind in PAIRS:
                 waiter = calls[w.rank, w.callpath, w.enter, w.leave]
                 cause = calls[
