@@ -255,7 +255,16 @@ def test_recursion_may_be_deep(tmp_path):
     samples = [f"1: sample {deep} @{1.2 + second}" for second in range(59)]
     result = analyzed(tmp_path, "contexts", "ranks 2", "frames main", "*: main [0, 62]", *barriers, *samples)
     program, _ = critical(result, 5)["callpaths"]
-    assert [len(one["callpath"]) for one in program["functions"]] == [2002]
+    assert [one["callpath"][1:] for one in program["functions"]] == [["main", "f"]]
+
+
+def test_a_function_called_at_many_depths_of_recursion_is_one(tmp_path):
+    result = analyzed(tmp_path, steps(late="a n/leaf n/n/leaf n/m/n/leaf"))
+    path = next(number for number in range(len(result.tree)) if result.tree.path(number)[-1] == "step")
+    late = {"/".join(one["callpath"][3:]): one["cost"] for one in costs(result, path)}
+    assert late == pytest.approx({"n/leaf": 45, "b": -15})
+    assert "step/n/leaf" not in remark(result)
+    assert "the difference is in n/leaf: " in remark(result)
 
 
 def test_no_function_is_named_by_chance(tmp_path):

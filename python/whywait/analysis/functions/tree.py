@@ -118,27 +118,81 @@ def trees(
     keys, inverse = np.unique(rows[0] * size + rows[1], return_inverse=True)
     sums = [np.bincount(inverse, column, minlength=keys.size) for column in (values, variances, samples)]
     has: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    around: dict[int, int] = {}
+    folded = _Folded(tree)
     for key, value, variance, count in zip(keys.tolist(), *(column.tolist() for column in sums), strict=True):
         recorded, callpath = divmod(key, size)
-        has[callpath][1] += variance
-        while True:
-            has[callpath][0] += value
-            has[callpath][2] += count
-            if callpath == len(tree) or _contains(tree, callpath, recorded):
-                break
-            caller = tree.parents[callpath]
-            if caller < 0 or _contains(tree, caller, recorded):
-                break
-            around[callpath] = callpath = caller
-    # Callers have smaller numbers than what they call. Call paths can be too deep for recursion.
+        within = folded.function(callpath, recorded)
+        if not folded.recurs(callpath):
+            has[within][1] += variance
+        while within >= 0:
+            has[within][0] += value
+            has[within][2] += count
+            within = folded.around.get(within, -1)
+    # What is called before its callers. Call paths can be too deep for recursion.
     below: dict[int, list[Function]] = defaultdict(list)
-    for callpath in sorted(has, reverse=True):
+    for callpath in sorted(has, key=lambda callpath: (folded.depth.get(callpath, 0), callpath), reverse=True):
         value, variance, count = has[callpath]
         calls = below.pop(callpath, [])[::-1]
         one = Function(None if callpath == len(tree) else callpath, value, sqrt(variance), int(count), calls)
-        below[around.get(callpath, -1)].append(one)
+        below[folded.around.get(callpath, -1)].append(one)
     return below[-1][::-1]
+
+
+class _Folded:
+    """Sampled call paths without recursion: a function that is called again within itself goes on.
+
+    Attributes
+    ----------
+    around
+        What calls a function, if it is not the outermost one below the recorded call path.
+    depth
+        How many functions are around it.
+    """
+
+    def __init__(self, tree: CallTree) -> None:
+        self._tree = tree
+        self.around: dict[int, int] = {}
+        self.depth: dict[int, int] = {}
+        # The call path that stands for another one; and for a function below one that stands for others.
+        self._of: dict[int, int] = {}
+        self._below: dict[tuple[int, int], int] = {}
+        self._recurring: set[int] = set()
+
+    def function(self, callpath: int, recorded: int) -> int:
+        """Return the call path that stands for one below a recorded call path."""
+        tree, chain = self._tree, []
+        if callpath == len(tree) or _contains(tree, callpath, recorded):
+            return callpath
+        while callpath not in self._of:
+            chain.append(callpath)
+            caller = tree.parents[callpath]
+            if caller < 0 or _contains(tree, caller, recorded):
+                break
+            callpath = caller
+        else:
+            chain.append(callpath)
+        for one, caller in zip(reversed(chain), [None, *reversed(chain)], strict=False):
+            if one not in self._of:
+                self._of[one] = one if caller is None else self._fold(one, self._of[caller])
+        return self._of[chain[0]]
+
+    def recurs(self, callpath: int) -> bool:
+        """Whether a call path is one of a function within itself."""
+        return callpath in self._recurring
+
+    def _fold(self, callpath: int, caller: int) -> int:
+        regions = self._tree.region_rows
+        within = caller
+        while within >= 0 and regions[within] != regions[callpath]:
+            within = self.around.get(within, -1)
+        if within >= 0:
+            self._recurring.add(callpath)
+            return within
+        one = self._below.setdefault((caller, int(regions[callpath])), callpath)
+        if one == callpath:
+            self.around[one] = caller
+            self.depth[one] = self.depth.get(caller, 0) + 1
+        return one
 
 
 def _contains(tree: CallTree, callpath: int, recorded: int) -> bool:
