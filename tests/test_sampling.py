@@ -267,6 +267,16 @@ def test_a_function_called_at_many_depths_of_recursion_is_one(tmp_path):
     assert "the difference is in n/leaf: " in remark(result)
 
 
+def test_a_function_of_a_library_is_named_with_what_calls_it(tmp_path, monkeypatch):
+    def source(result, callpath):
+        return "own.c:7" if result.tree.path(callpath)[-1] == "own" else None
+
+    for module in ("findings", "functions"):
+        monkeypatch.setattr(f"whywait.analysis.{module}.functions.source", source)
+    words = remark(analyzed(tmp_path, steps(late="a own/lib/x own/lib/x own/lib/x")))
+    assert "the difference is in lib/x, called by step/own (own.c:7): " in words
+
+
 def test_no_function_is_named_by_chance(tmp_path):
     few = analyzed(tmp_path, steps(count=9))
     assert remark(few).startswith("Which function takes longer cannot be told from 54 samples: record longer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.words import Figures, Words, joined
-from whywait.analysis.functions.functions import divided, source, usage
+from whywait.analysis.functions.functions import divided, source, usage, with_source
 from whywait.analysis.functions.tree import LIKELY
 from whywait.model.names import short_name
 
@@ -105,9 +105,12 @@ def _place(run: Run, one: Function, used: Usage | None) -> Words:
     """Return the words for a function: its name with that of its caller, file, and line."""
     if one.callpath is None:
         return Words(_AWAY[used.whereabouts] if used else "the system, or time without a core")
-    at = source(run.result, one.callpath)
     words = _name(run, one.callpath)
-    return words if at is None else words + FIGURES.say(" ({function_source})", function_source=at)
+    by = with_source(run.result, one.callpath)
+    if by is None:
+        return words
+    at = FIGURES.say(" ({function_source})", function_source=source(run.result, by))
+    return words + at if by == one.callpath else words + ", called by " + _name(run, by) + at
 
 
 def _name(run: Run, callpath: int) -> Words:

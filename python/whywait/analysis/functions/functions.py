@@ -345,6 +345,17 @@ def costs(result: ResultData, callpath: int) -> list[dict[str, Any]]:
     return [] if [one["callpath_id"] for one in found] == [callpath] else found
 
 
+def with_source(result: ResultData, callpath: int) -> int | None:
+    """Return the innermost function of a sampled call path whose source is known: it, or what it was called by.
+
+    None if there is none, or it is one of the recorded call path.
+    """
+    at: int = callpath
+    while at >= 0 and source(result, at) is None:
+        at = int(result.tree.parents[at])
+    return at if at == callpath or (at >= 0 and is_of_samples(at, result)) else None
+
+
 def source(result: ResultData, callpath: int) -> str | None:
     """Return file and first line of the function of a call path; None if they are not recorded."""
     row = result.tree.regions.slice(result.tree.region_rows[callpath], 1).to_pylist()[0]
