@@ -107,7 +107,7 @@ def neutral(line: str, directory: Path) -> str:
     Which process removes the name of shared memory last is chance.
     """
     line = re.sub(r"(?<=mpich_shm)(\S*) \(deleted\)", r"\1", line.replace(str(directory), "."))
-    return re.sub(r"\[\d+\]|_[0-9a-f]{5,}|(?<=/dev/pts/)\d+|(?<=open_mpi\.)\d+", "#", line)
+    return re.sub(r"\[\d+\]|_[0-9a-f]{5,}|(?<=/dev/pts/)\d+|(?<=ompi\.)\d+|(?<=open_mpi\.)\d+", "#", line)
 
 
 def subject(line: str) -> str:
