@@ -8,14 +8,18 @@
 //! Compared are the n-th pieces of a call path on all locations that run it, which calls divide; its n-th visits where
 //! locations make different calls. Where the visits differ as well, nobody knows what belongs together.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use bitcode::{Decode, Encode};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::calls::{Calls, innermost};
 use crate::Result;
 use crate::account::activities::Activity;
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::iter::prelude::*;
+use crate::trace::Shard;
 
 /// The pieces, or visits, of a call path of own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +67,14 @@ struct Times {
 }
 
 pub(super) fn find(calls: &Calls<'_>) -> Result<Vec<Turns>> {
-    let locations: Vec<LocationId> = calls.locations().collect();
-    let of_locations: Vec<Vec<OfPath>> = locations.par_iter().map(|&location| of_location(calls, location)).collect();
-    let own = merged(of_locations.into_iter().flatten().collect());
-    let all = merged(calls.trace.exchange.gatherv(own)?).into_iter().filter_map(turns);
+    let locations: FxHashSet<LocationId> = calls.locations().collect();
+    let of_shard = |shard: &Shard| {
+        let here = shard.locations.filter(|location| locations.contains(location));
+        merged(here.flat_map(|location| of_location(calls, location)))
+    };
+    let of_shards: Vec<Vec<OfPath>> = calls.trace.par_shards().map(of_shard).collect();
+    let own = merged(of_shards.into_iter().flatten());
+    let all = merged(calls.trace.exchange.gatherv(own)?.into_iter()).into_iter().filter_map(turns);
     let number = calls.trace.exchange.sum(locations.len())?;
     let least = NOTABLE * (calls.focus.end - calls.focus.start) as f64 * number as f64;
     Ok(all.filter(|turns| turns.ticks as f64 >= least).collect())
@@ -111,21 +119,23 @@ fn of_location(calls: &Calls<'_>, location: LocationId) -> Vec<OfPath> {
     times.into_iter().map(path).collect()
 }
 
-/// Puts together what several locations say of the same call path.
-fn merged(mut rows: Vec<OfPath>) -> Vec<OfPath> {
-    rows.sort_by_key(|row| row.callpath);
-    let mut all: Vec<OfPath> = Vec::new();
+/// Puts together what several locations say of the same call paths, in their order.
+fn merged(rows: impl Iterator<Item = OfPath>) -> Vec<OfPath> {
+    let mut all: BTreeMap<CallPathId, OfPath> = BTreeMap::new();
     for row in rows {
-        match all.last_mut().filter(|last| last.callpath == row.callpath) {
-            Some(last) => {
-                last.locations += row.locations;
-                add(&mut last.pieces, row.pieces);
-                add(&mut last.visits, row.visits);
+        match all.entry(row.callpath) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                known.locations += row.locations;
+                add(&mut known.pieces, row.pieces);
+                add(&mut known.visits, row.visits);
             }
-            None => all.push(row),
+            Entry::Vacant(new) => {
+                new.insert(row);
+            }
         }
     }
-    all
+    all.into_values().collect()
 }
 
 fn add(sum: &mut Row, other: Row) {
@@ -157,7 +167,7 @@ mod tests {
     }
 
     fn lacks(rows: Vec<OfPath>) -> Vec<(u32, i64, i64)> {
-        let found = merged(rows).into_iter().filter_map(turns);
+        let found = merged(rows.into_iter()).into_iter().filter_map(turns);
         found.map(|turns| (turns.callpath.number(), turns.lacks, turns.ticks)).collect()
     }
 
