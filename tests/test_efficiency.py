@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from whywait import cli
 from whywait.analysis.efficiency.efficiency import efficiencies, scaling, waits_of
 from whywait.analysis.focus import find_focus
+from whywait.commands.results import names_of
 from whywait.hypotheses import IdealNetwork
 from whywait.model.metrics import metric_tree
 from whywait.model.selection import find_callpaths
@@ -473,3 +474,12 @@ def test_talp_splits_the_idle_time_of_threads(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["methods"]["all"][0]["talp"]["talp_load_balance"]["value"] > 0.7
     assert cli.main(["efficiency", str(anchor)]) == 0
     assert "TALP" not in capsys.readouterr().out
+
+
+def test_runs_are_named_by_what_tells_their_directories_apart(tmp_path):
+    for run in ("a/traces", "b/traces", "c"):
+        (tmp_path / run).mkdir(parents=True)
+    runs = [str(tmp_path / run) for run in ("a/traces", "b/traces")]
+    assert names_of(runs) == ["a/traces", "b/traces"]
+    assert names_of([runs[0], str(tmp_path / "c")]) == ["traces", "c"]
+    assert names_of([runs[0]] * 2) == ["traces", "traces"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
 from whywait.commands.common import add_top, add_verb, positive, share
-from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_analysis, add_focus, load_focus, name_of
+from whywait.commands.results import CALLPATH, RESULT_OR_PROFILE, add_analysis, add_focus, load_focus, names_of
 from whywait.report.terminal import path, whole_paths
 from whywait.report.values import group_name, quantity
 
@@ -240,9 +240,9 @@ def run(options: argparse.Namespace) -> Answer:
 
 
 def _names(first: str, second: str) -> tuple[str, str]:
-    """Return the names of the runs: their directories, unless these have the same name."""
-    names = name_of(first), name_of(second)
-    return names if names[0] != names[1] else (first, second)
+    """Return the names of the runs: their directories, unless these are the same."""
+    a, b = names_of([first, second])
+    return (a, b) if a != b else (first, second)
 
 
 def metric_lines(

@@ -15,7 +15,7 @@ from whywait.commands.results import (
     add_focus,
     analysis_choices,
     load,
-    name_of,
+    names_of,
 )
 from whywait.report.terminal import paragraph, seconds
 
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> Answer:
     if options.simulate:
         methods = {"all": _simulated(methods["all"], results, callpath)}
     shown = _named if len(results) > 1 else _alone
-    methods = {method: list(map(shown, rows, options.runs)) for method, rows in methods.items()}
+    methods = {method: list(map(shown, rows, names_of(options.runs))) for method, rows in methods.items()}
     several = len(results) > 1
     scale = {"scaling": mode, "detected": detected._asdict()} if several else {}
     if not options.talp:
@@ -182,10 +182,10 @@ _COMPARISONS = (
 )  # fmt: skip
 
 
-def _named(one: Efficiencies, path: str) -> Efficiencies:
+def _named(one: Efficiencies, name: str) -> Efficiencies:
     from dataclasses import replace
 
-    return replace(one, run=name_of(path))
+    return replace(one, run=name)
 
 
 def _alone(one: Efficiencies, _: str) -> Efficiencies:

@@ -11,7 +11,7 @@ from whywait.commands.common import Progress, add_top, memory_size, positive
 from whywait.model.clocks import CLOCK_OPTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from whywait import Result, Run
     from whywait.analysis.focus import FocusedData
@@ -390,7 +390,16 @@ def reading_choices(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
-def name_of(path: str) -> str:
-    """Return the directory of a run as its name: compared runs are often of the same program."""
-    place = Path(path).resolve()
-    return (place if place.is_dir() else place.parent).name
+def names_of(paths: Sequence[str]) -> list[str]:
+    """Return the directories of runs as their names, with as much of their paths as tells them apart.
+
+    Compared runs are often of the same program.
+    """
+    places = [Path(path).resolve() for path in paths]
+    places = [place if place.is_dir() else place.parent for place in places]
+    names = [""]
+    for depth in range(1, 1 + max(len(place.parts) for place in places)):
+        names = ["/".join(place.parts[-depth:]) for place in places]
+        if len(set(names)) == len(set(places)):
+            break
+    return names
