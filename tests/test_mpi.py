@@ -39,10 +39,11 @@ DATA = Path(__file__).parent / "data"
 JOB = Path(__file__).parent / "mpi_job.py"
 CASES = ("p2p", "collectives", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "rma_progress", "sor_fence", "sor_gats",
          "sor_locks", "sor_p2p", "stencil")  # fmt: skip
-# Messages, and one-sided communication.
-EVERYWHERE = ("stencil", "sor_gats")
-SIMULATED = ("p2p", "collectives", "mixed", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "rma_progress", "sor_fence",
-             "omp_nested")  # fmt: skip
+# Messages, and each night one-sided communication.
+EVERYWHERE = ("stencil",)
+EVERY_NIGHT = ("sor_gats",)
+SIMULATED = ("mixed", "intercomm", "rma_gats_pt2pt", "rma_lock_sm", "omp_nested")
+SIMULATED_EVERY_NIGHT = ("p2p", "collectives", "rma_progress", "sor_fence")
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
@@ -295,9 +296,15 @@ def of_this_process(*job):
     return said.getvalue()
 
 
-@also_nightly(3, 2)
-def test_all_commands_do_the_same_on_several_processes(tmp_path, ranks):
-    place, traces = tmp_path / "everywhere", [DATA / case for case in EVERYWHERE]
+def cases(usual, every_night):
+    """Ask for three processes and the usual traces, and for two processes and others in the nightly run."""
+    night = [pytest.param(ranks, every_night, marks=pytest.mark.nightly, id=f"{ranks}-others") for ranks in (3, 2)]
+    return pytest.mark.parametrize(("ranks", "cases"), [pytest.param(3, usual, id="3"), *night])
+
+
+@cases(EVERYWHERE, EVERY_NIGHT)
+def test_all_commands_do_the_same_on_several_processes(tmp_path, ranks, cases):
+    place, traces = tmp_path / "everywhere", [DATA / case for case in cases]
     of_this_process("everywhere", place, *traces)
     alone = written(place)
     # Outputs name their place.
@@ -306,16 +313,16 @@ def test_all_commands_do_the_same_on_several_processes(tmp_path, ranks):
     assert done.returncode == 0, done.stderr
     together = written(place)
     outputs = [content for name, content in alone.items() if name.endswith("/out")]
-    assert len(outputs) == len(EVERYWHERE) * len(COMMANDS)
+    assert len(outputs) == len(cases) * len(COMMANDS)
     assert all(content.endswith(b"exit code 0\n") for content in outputs)
     assert together.keys() == alone.keys()
     assert [name for name, content in alone.items() if together[name] != content] == []
 
 
-@also_nightly(3, 2)
-def test_changed_runs_are_the_same_on_several_processes(tmp_path, ranks):
+@cases(SIMULATED, SIMULATED_EVERY_NIGHT)
+def test_changed_runs_are_the_same_on_several_processes(tmp_path, ranks, cases):
     """Times, assumptions, archives and their analyses, to the tick: the dependencies are dealt to the processes."""
-    traces = [DATA / case for case in SIMULATED]
+    traces = [DATA / case for case in cases]
     alone = of_this_process("simulate", tmp_path / "archives", *traces)
     assert alone.count("\n") > 100 * len(traces)
     shutil.rmtree(tmp_path / "archives")

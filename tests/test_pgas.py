@@ -66,7 +66,7 @@ def programs(draw):
     return "\n".join(lines)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(trace=programs())
 def test_program_agrees_with_oracle(trace):
     note(trace)
