@@ -112,7 +112,7 @@ def test_rank_0_that_reads_while_others_wait_is_a_finding(mpi, tmp_path):
         # The first of five times begins in MPI_Init.
         assert 0.35 < found["time"] < 1
         first = findings(result)[0]
-        assert first.sentence.startswith(f"Only rank 0 works in pass_on/read on {file}, for ")
+        assert first.sentence.startswith(f"Only rank 0 calls pass_on/read on {file}, for ")
         assert "; the other waits " in first.sentence
         assert first.loss > 0.6
 

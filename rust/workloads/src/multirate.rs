@@ -218,6 +218,7 @@ impl<'a> Multirate<'a> {
             let of = [
                 ("mpi_unexpected", unexpected),
                 ("mpi_unexpected_possible", unexpected),
+                ("mpi_unexpected_at_least", i64::from(self.is_proven(number, thread, n))),
                 ("mpi_unexpected_bytes", unexpected * i64::from(self.stream.bytes)),
                 ("mpi_unexpected_time", since.max(0)),
                 ("mpi_posted_time", (-since).max(0)),
@@ -253,6 +254,12 @@ impl<'a> Multirate<'a> {
     /// Whether a message that is sent later has a receive that is posted earlier.
     fn is_overtaken(&self, thread: u32, n: u32) -> bool {
         !self.has_communicators && thread > 0 && n + 1 < self.stream.window
+    }
+
+    /// Whether another thread's message of a late window that was sent later is complete before this one is received: the
+    /// thread before is done only when the first receive of this one is posted.
+    fn is_proven(&self, number: usize, thread: u32, n: u32) -> bool {
+        Self::is_late(number) && self.is_overtaken(thread, n) && (thread > 1 || n > 0)
     }
 
     /// The most messages of a window that are sent and not yet completed.
