@@ -327,7 +327,8 @@ def judge(copy: Copy, chosen: list[Mutant]) -> int:
     else:
         copy.take_libraries()
     built = seconds()
-    broken = copy.failures(sorted({mutant.node for mutant in chosen if not mutant.in_rust}), {})
+    nodes = sorted({mutant.node for mutant in chosen if not mutant.in_rust})
+    broken = copy.failures(nodes, {}) if nodes else []
     broken += [f"{mutant.test} fails" for mutant in chosen if mutant.in_rust and copy.is_found(mutant, {})]
     if broken:
         print("These tests do not pass without a fault:", *broken, sep="\n", file=sys.stderr)
