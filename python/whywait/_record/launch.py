@@ -20,7 +20,7 @@ from whywait._record.elf import MACHINES, Elf, ElfError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Names of the environment that the recorder reads; see rust/recording/src/format.rs.
+# Names of the environment that the recorder reads; see rust/spool/src/lib.rs.
 ARCHIVE, OPTIONS, SPOOL_DIRECTORY, ACTIVE = (
     "WHYWAIT_RECORD",
     "WHYWAIT_RECORD_OPTIONS",

@@ -4,7 +4,7 @@
 //! program's own MPI, which it finds when the first call comes. One binary serves all MPIs: what differs is in [`abi`].
 //!
 //! A call arrives in [`hook`], is described by [`calls`] in a slot of its [`thread`], and lies in a mapped file of the [`spool`] at once: whatever
-//! happens to the process, what returned is recorded. The layout of the files is in [`mod@format`].
+//! happens to the process, what returned is recorded. The layout of the files is in [`whywait_spool`].
 //!
 //! The program must not suffer: no lock, no allocation and no system call in a recorded call, but for those that make a communicator, a window, a file, a new
 //! call path or a new chunk, and now and then one for a program that tests again and again whether something has come; no signal handler, but for samples that were asked for ([`sampler`]); a fault of the recorder ends the recording only.
@@ -26,9 +26,6 @@ mod counters;
 mod exports;
 mod fault;
 mod files;
-#[path = "../../recording/src/format.rs"]
-#[allow(dead_code, unreachable_pub)]
-pub mod format;
 mod frame;
 mod handles;
 mod heap;
@@ -67,3 +64,5 @@ mod thread_starts;
 mod title;
 mod unwind;
 mod windows;
+
+use whywait_spool as format;

@@ -20,8 +20,6 @@ mod error;
 mod expand;
 mod files;
 mod finish;
-#[expect(clippy::doc_markdown, reason = "MPI's own names")]
-pub mod format;
 mod function_ids;
 mod functions;
 mod interfaces;
@@ -45,3 +43,4 @@ mod worlds;
 pub use error::{Error, Result};
 pub use finish::{Options, Progress, Summary, finish, is_unfinished};
 pub use model::Model;
+pub use whywait_spool as format;

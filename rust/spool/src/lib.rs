@@ -8,7 +8,7 @@
 //!   [`Nodes`], or [`SampledCode`].
 //!
 //! All are valid at any time: a process may end between any two instructions. All numbers are little-endian.
-//! This file is part of two crates, the recorder and the reader, and depends on nothing.
+//! The recorder and the reader share this crate, which depends on nothing.
 //!
 //! # Slots
 //!
@@ -102,6 +102,8 @@
 //! all processes; with MPI_IN_PLACE as if the buffer were given; for Gatherv and Scatterv of the side
 //! that has one block, that block. 0 for an argument that is not significant. Request ids, and matching ids of RMA operations, are counted from 1 for each process;
 //! a persistent request keeps its id. A failed call ([`flags::FAILED`]) has no message: only the region counts.
+
+#![expect(clippy::doc_markdown, reason = "MPI's own names")]
 
 /// Version of the format; a reader refuses newer ones.
 pub const VERSION: u32 = 3;
