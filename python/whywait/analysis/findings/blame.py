@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whywait.analysis.changes import Change
+from whywait.analysis.findings.finding import fewest
 from whywait.analysis.findings.training_steps import steps
 from whywait.analysis.findings.waiters import Ranks, ranks_of, waiters
 from whywait.analysis.findings.words import EQUAL, Figures, Words, joined
@@ -64,8 +65,8 @@ _FIRST = frozenset(
     {"straggler_loading", "straggler_host", "straggler_kernel", "uneven_work", "pipeline_stage", "changing"}
 )
 _ENOUGH = 0.25
-# Ranks are the culprits if they have this share of the costs, and are at most this share of all ranks.
-_CULPRIT, _FEW = 0.8, 0.5
+# Few ranks are at most this share of all.
+_FEW = 0.5
 # A rank is slower if it takes so much longer than the median, and late if it bears this share of what the latest does.
 SLOWER, _NOTICED = 1.1, 0.1
 # What ranks take longer explains waits if it is at least this share of them.
@@ -191,14 +192,14 @@ def _late(run: Run, who: Waiters, callpath: int, costs: npt.NDArray[np.float64])
     """Return the ranks that are to blame for what a call path makes others wait: few, or all but few; else none."""
     times = steps(run).times(callpath)
     most = np.flatnonzero(times > times.max() / SLOWER).tolist()
-    if not who.in_stages and costs.size / 2 < len(most) < costs.size and set(_culprits(costs)) <= set(most):
+    if not who.in_stages and costs.size / 2 < len(most) < costs.size and set(fewest(costs)) <= set(most):
         return most
     # Others wait for the slowest; those that are nearly as slow would be waited for without it.
     half = (np.median(times) + times.max()) / 2
     ranks = [rank for rank in _slower(times) if costs[rank] >= _NOTICED * costs.max() or times[rank] >= half]
     # More than half of what exceeds an even share.
     if not who.in_stages and 2 * costs[ranks].sum() < (1 + len(ranks) / costs.size) * costs.sum():
-        ranks = _culprits(costs)
+        ranks = fewest(costs)
         if not steps(run).are_often_late(ranks):
             return []
     return ranks if len(ranks) <= _FEW * costs.size else []
@@ -270,13 +271,6 @@ def put_first(run: Run, found: list[Finding]) -> None:
 def _slower(times: npt.NDArray[np.float64]) -> list[int]:
     """Return the ranks that take longer than the median."""
     return np.flatnonzero(times > SLOWER * np.median(times)).tolist()
-
-
-def _culprits(costs: npt.NDArray[np.float64]) -> list[int]:
-    """Return the fewest ranks that have most of some costs."""
-    order = np.argsort(-costs, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(costs[order]), _CULPRIT * costs.sum() * (1 - 1e-9))) + 1
-    return sorted(order[:enough].tolist())
 
 
 def sentence(run: Run, blame: Blame, what: Callable[[float, float, float], Words]) -> Words:

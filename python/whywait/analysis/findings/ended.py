@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from whywait.analysis.findings.finding import CULPRIT
+from whywait.analysis.findings.finding import fewest
 from whywait.analysis.findings.groups import is_one, who
 from whywait.analysis.findings.words import Figures
 from whywait.model.profile import sum_at
@@ -45,11 +45,9 @@ def detect(run: Run) -> Iterator[Finding]:
     ended = float(times.sum())
     if not run.time or ended < _LEAST * run.time or "traces" in run.result.facts:
         return
-    order = np.argsort(-times, kind="stable")
-    enough = int(np.searchsorted(np.cumsum(times[order]), CULPRIT * ended * (1 - 1e-9))) + 1
-    most = np.sort(order[:enough])
+    most = np.array(fewest(times))
     named = who(run, most)
-    if enough == np.count_nonzero(times) < run.locations:
+    if most.size == np.count_nonzero(times) < run.locations:
         has, is_idle = ("has", "is") if is_one(named) else ("have", "are")
         sentence = FIGURES.say(
             f"{{who}} {has} ended before the others, and {is_idle} idle for {{ended}}.", who=named, ended=ended

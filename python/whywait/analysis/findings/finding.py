@@ -56,6 +56,13 @@ SLICE = 1e-3
 INSTANCES = 3
 
 
+def fewest(values: npt.NDArray[np.float64]) -> list[int]:
+    """Return the places of the fewest values that have most of their sum."""
+    order = np.argsort(-values, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(values[order]), CULPRIT * values.sum() * (1 - 1e-9))) + 1
+    return sorted(order[:enough].tolist())
+
+
 @dataclass(frozen=True)
 class Price:
     """What a change saves of the focus.

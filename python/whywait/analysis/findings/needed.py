@@ -9,7 +9,7 @@ from whywait.analysis.findings.words import Figures, Words
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from whywait.analysis.findings.finding import Run
+    from whywait.analysis.findings.finding import Finding, Run
     from whywait.model.regions import Region
 
 FIGURES = Figures(
@@ -53,3 +53,18 @@ def needed(run: Run, chosen: Callable[[Region], bool], least: float) -> Needed |
     if of_name == loss:
         words = FIGURES.say("Calls of {name} take {needed}", name=name, needed=loss)
     return Needed(loss, callpath, words)
+
+
+def finding(run: Run, rule: str, found: Needed, ending: str, advice: str, of_one: str) -> Finding:
+    """Return the finding of a rule, with an ending of its own, and its advice; `of_one` if no rank calls it twice."""
+    if run.visits(found.callpath).max() == 1:
+        advice = of_one
+    return run.finding(
+        rule,
+        found.words + ending,
+        FIGURES.say(advice, place=run.place(found.callpath)),
+        found.time,
+        callpath=found.callpath,
+        instances=int(run.visits(found.callpath).sum()),
+        evidence={"library": found.time},
+    )

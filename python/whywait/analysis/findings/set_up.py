@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whywait.analysis.findings.needed import FIGURES, needed
+from whywait.analysis.findings.needed import FIGURES as NEEDED
+from whywait.analysis.findings.needed import finding, needed
+from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +20,7 @@ DOCUMENT = """\
 At least 5% of the CPU time is in library calls that make or free communicators, windows, or memory of the library,
 beyond what they wait for. Make them once, and keep them. What happens once matters less in a longer run.
 """
+FIGURES = Figures(NEEDED)
 
 _LEAST = 0.05
 _MASKS = ("mpi_mgmt_comm", "mpi_mgmt_win", "shmem_mgmt", "armci_mgmt", "pgas_mgmt")
@@ -26,20 +29,15 @@ _MASKS = ("mpi_mgmt_comm", "mpi_mgmt_win", "shmem_mgmt", "armci_mgmt", "pgas_mgm
 def detect(run: Run) -> Iterator[Finding]:
     """Yield the time of calls that make or free something."""
     found = needed(run, is_set_up, _LEAST)
-    if found is None:
-        return
-    advice = "Make what {place} makes once, and keep it."
-    if run.visits(found.callpath).max() == 1:
-        advice = "No rank calls {place} twice, so it matters less in a longer run."
-    yield run.finding(
-        NAME,
-        found.words + ", to make or free communicators, windows or memory.",
-        FIGURES.say(advice, place=run.place(found.callpath)),
-        found.time,
-        callpath=found.callpath,
-        instances=int(run.visits(found.callpath).sum()),
-        evidence={"library": found.time},
-    )
+    if found is not None:
+        yield finding(
+            run,
+            NAME,
+            found,
+            ", to make or free communicators, windows or memory.",
+            "Make what {place} makes once, and keep it.",
+            "No rank calls {place} twice, so it matters less in a longer run.",
+        )
 
 
 def is_set_up(region: Region) -> bool:

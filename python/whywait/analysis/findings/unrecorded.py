@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings.needed import FIGURES as NEEDED
-from whywait.analysis.findings.needed import needed
+from whywait.analysis.findings.needed import finding, needed
 from whywait.analysis.findings.set_up import is_set_up
 from whywait.analysis.findings.words import Figures
 
@@ -40,15 +40,11 @@ def detect(run: Run) -> Iterator[Finding]:
         )
     found = needed(run, lambda region: not is_set_up(region), _LEAST)
     if found is not None:
-        advice = "See where {place} is called: it may wait for others, or be called too often."
-        if run.visits(found.callpath).max() == 1:
-            advice = "See what {place} does, which no rank calls twice: it may wait for others, or set something up."
-        yield run.finding(
+        yield finding(
+            run,
             NAME,
-            found.words + "; the trace does not record what for.",
-            FIGURES.say(advice, place=run.place(found.callpath)),
-            found.time,
-            callpath=found.callpath,
-            instances=int(run.visits(found.callpath).sum()),
-            evidence={"library": found.time},
+            found,
+            "; the trace does not record what for.",
+            "See where {place} is called: it may wait for others, or be called too often.",
+            "See what {place} does, which no rank calls twice: it may wait for others, or set something up.",
         )

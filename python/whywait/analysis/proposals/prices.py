@@ -155,7 +155,7 @@ def _simulate(
             one.prices.append(_capped(simulated.price(change), one))
     for one in shown:
         one.unpriced = NO_EVENTS if simulated is None else _why_not(one)
-    _restate(run, found)
+    _restate(result, found)
     if simulated is not None:
         found.ideal = None if ideal is None else simulated.price(ideal)
         found.together = simulated.together(wanted, found.largest)
@@ -311,17 +311,19 @@ def _attach(result: ResultData, found: Findings, prices: pa.Table) -> None:
             finding.prices.append(price)
     for one in found:
         one.unpriced = _why_not(one) if one.prices else None
-    _restate(Run(result), found)
+    _restate(result, found)
 
 
-def _restate(run: Run, found: Findings) -> None:
+def _restate(result: ResultData, found: Findings) -> None:
     """Say only that others wait for it, of an imbalance that balancing saves nothing of."""
+    run = None
     for number, one in enumerate(found):
         price = next((price for price in one.prices if price.label.startswith(_BALANCES)), None)
         if price is None or price.saved is None or price.saved >= NOTHING * found.length:
             continue
         one.remark("balance", Words("Balancing it alone saves nothing: others would be waited for as long."))
         if one.rule in _IMBALANCES:
+            run = run or Run(result)
             found[number] = late_partner.restated(run, one)
 
 
