@@ -134,8 +134,9 @@ fn main() {
         writeln!(constants, "pub(crate) const {upper}: usize = {index};").unwrap();
         writeln!(
             rows,
-            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, asks: {}, reads: {}, has_code: {}, arguments: {}, element: {}, roles: [{}] }},",
+            "    Function {{ name: c{real:?}, owner: Owner::{owner}, class: Class::{}, library: Library::{}, group: Group::{}, narrows: {}, scatters: {}, neighbours: {}, tests: {tests}, asks: {}, reads: {}, has_code: {}, arguments: {}, element: {}, roles: [{}] }},",
             camel(class),
+            library(class),
             camel(group),
             large == Some("counts"),
             name.contains("catter") && roles[16] != "NO",
@@ -186,9 +187,10 @@ fn main() {
         write!(names, "(\"{group}\", Group::{}), ", camel(group)).unwrap();
     }
     let source = format!(
-        "{}\n{}\n{}\npub(crate) const GROUPS: &[(&str, Group)] = &[{names}];\npub(crate) const ROLES: usize = {};\n\
+        "{}\n{}\n{}\n{}\npub(crate) const GROUPS: &[(&str, Group)] = &[{names}];\npub(crate) const ROLES: usize = {};\n\
          pub(crate) static FUNCTIONS: [Function; {}] = [\n{rows}];\n/// Numbers of the functions.\n#[allow(dead_code, reason = \"the table is whole\")]\npub(crate) mod number {{\n{constants}}}\n",
         list("Class", &classes, camel),
+        libraries(&functions, camel),
         list("Group", &groups, camel),
         list("Role", ROLES, camel),
         ROLES.len(),

@@ -1,5 +1,6 @@
 // The tables of functions, for the build scripts of the recorder and of the reader: the number of a function is its place in them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -89,4 +90,54 @@ fn expand(entry: &toml::Table, table: &toml::Table, is_twin: bool, rows: &mut Ve
 /// Whether a function of files reads, to judge by its name.
 fn reads(name: &str) -> bool {
     ["read", "get", "scan"].iter().any(|word| name.contains(word))
+}
+
+/// The library, or the part of MPI, that functions of a class belong to.
+fn library(class: &str) -> &'static str {
+    match class {
+        "plain" | "init" | "session_init" | "finalize" | "abort" | "pcontrol" => "Life",
+        "coll" | "icoll" | "coll_init" => "Collectives",
+        "type_free" => "Communicators",
+        "request_free" | "cancel" => "Requests",
+        // No calls.
+        "thread_begin" | "thread_end" | "omp" => "Moments",
+        _ => {
+            let prefixes = [
+                ("start", "Requests"),
+                ("wait", "Requests"),
+                ("test", "Requests"),
+                ("comm_", "Communicators"),
+                ("intercomm_", "Communicators"),
+                ("win_", "OneSided"),
+                ("rma", "OneSided"),
+                ("atomic", "OneSided"),
+                ("file_", "Files"),
+                ("io", "Files"),
+                ("iio", "Files"),
+                ("thread_", "Threads"),
+                ("shmem_", "Shmem"),
+                ("posix_aio", "Aio"),
+                ("posix_", "Posix"),
+                ("armci_", "Armci"),
+            ];
+            prefixes.iter().find(|(prefix, _)| class.starts_with(prefix)).map_or("PointToPoint", |(_, library)| library)
+        }
+    }
+}
+
+/// Source text: the libraries, and of which one each class is.
+fn libraries(rows: &[Row], variant: fn(&str) -> String) -> String {
+    let classes: BTreeSet<&str> = rows.iter().map(|row| row.text("class")).collect();
+    let names: BTreeSet<&str> = classes.iter().map(|class| library(class)).collect();
+    let arm = |name: &&str| {
+        let own = classes.iter().filter(|class| library(class) == *name).map(|class| format!("Self::{}", variant(class)));
+        format!("{} => Library::{name},", own.collect::<Vec<_>>().join(" | "))
+    };
+    let arms: String = names.iter().map(arm).collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    format!(
+        "/// A library, or a part of MPI.\n#[derive(Clone, Copy, PartialEq, Eq, Debug)]\npub(crate) enum Library {{ {names} }}\n\
+         impl Class {{\n/// The library that its functions belong to.\n\
+         pub(crate) const fn library(self) -> Library {{ match self {{ {arms} }} }}\n}}\n"
+    )
 }

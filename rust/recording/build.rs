@@ -10,11 +10,12 @@ fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let mut code =
         String::from("/// All functions, by their numbers.\npub(crate) static FUNCTIONS: &[Function] = &[\n");
-    for function in rows(&manifest.join("../record")) {
+    let functions = rows(&manifest.join("../record"));
+    for function in &functions {
         let (name, class) = (&function.region, function.text("class"));
         let (major, minor) = function.text("since").split_once('.').expect("a version with a point");
         let operation = operation(name, class).map_or("None".into(), |found| format!("Some(CollectiveOp::{found})"));
-        let class: String = class.split('_').map(capitalized).collect();
+        let class = camel(class);
         writeln!(
             code,
             "    Function::new({name:?}, Class::{class}, ({major}, {minor}), {}, {operation}),",
@@ -23,8 +24,13 @@ fn main() {
         .expect("memory");
     }
     code.push_str("];\n");
+    code.push_str(&libraries(&functions, camel));
     let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")).join("functions.rs");
     fs::write(target, code).expect("the build directory can be written");
+}
+
+fn camel(name: &str) -> String {
+    name.split('_').map(capitalized).collect()
 }
 
 fn capitalized(word: &str) -> String {

@@ -14,37 +14,6 @@ pub(crate) const PROFILING: usize = 1;
 /// In [`Function::roles`]: no such argument.
 pub(crate) const NO: u8 = u8::MAX;
 
-/// The classes of functions about files as a pattern, but for asynchronous operations: hooks match them in several places.
-macro_rules! of_files {
-    () => {
-        $crate::table::Class::PosixOpen
-            | $crate::table::Class::PosixClose
-            | $crate::table::Class::PosixIo
-            | $crate::table::Class::PosixChar
-            | $crate::table::Class::PosixScan
-            | $crate::table::Class::PosixFlush
-            | $crate::table::Class::PosixSeek
-            | $crate::table::Class::PosixDup
-            | $crate::table::Class::PosixStatus
-            | $crate::table::Class::PosixMap
-            | $crate::table::Class::PosixName
-            | $crate::table::Class::PosixCopy
-            | $crate::table::Class::PosixCloseRange
-    };
-}
-pub(crate) use of_files;
-
-/// The same of asynchronous operations on files.
-macro_rules! of_aio {
-    () => {
-        $crate::table::Class::PosixAio
-            | $crate::table::Class::PosixAioList
-            | $crate::table::Class::PosixAioWait
-            | $crate::table::Class::PosixAioEnd
-    };
-}
-pub(crate) use of_aio;
-
 /// Whose function it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
@@ -62,6 +31,8 @@ pub(crate) struct Function {
     pub(crate) name: &'static CStr,
     pub(crate) owner: Owner,
     pub(crate) class: Class,
+    /// The library of its class.
+    pub(crate) library: Library,
     pub(crate) group: Group,
     /// The twin differs only in numbers of elements, so that the plain function can stand in for it.
     pub(crate) narrows: bool,
@@ -116,7 +87,7 @@ impl Class {
 
     /// Whether it is about files, and no function of MPI.
     pub(crate) const fn is_of_files(self) -> bool {
-        matches!(self, of_files!()) || matches!(self, of_aio!())
+        matches!(self.library(), Library::Posix | Library::Aio)
     }
 
     /// Whether calls of it make a window.

@@ -91,7 +91,6 @@ pub(crate) enum Class {
     ArmciFence,
     ArmciLock,
     ArmciUnlock,
-    // Those of files of the C library, and those of OpenSHMEM, are the last.
     PosixOpen,
     PosixClose,
     PosixIo,
@@ -123,19 +122,14 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// Whether calls leave records of OpenSHMEM.
-    pub(crate) const fn is_of_shmem(self) -> bool {
-        self as u8 >= Self::ShmemInit as u8
-    }
-
     /// Whether calls leave records of files, and are none of MPI.
     pub(crate) const fn is_of_files(self) -> bool {
-        self as u8 >= Self::PosixOpen as u8 && !self.is_of_shmem()
+        matches!(self.library(), Library::Posix | Library::Aio)
     }
 
     /// Whether calls leave records of ARMCI.
     pub(crate) const fn is_of_armci(self) -> bool {
-        self as u8 >= Self::ArmciColl as u8 && (self as u8) < Self::PosixOpen as u8
+        matches!(self.library(), Library::Armci)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Calls of OpenSHMEM: the first half of their slots. All that finishing needs is among the arguments.
 
+use super::life;
 use crate::context::Context;
 use crate::format::{NONE, PEER_UNDEFINED};
 use crate::table::{Class, Role};
@@ -23,6 +24,7 @@ pub(super) fn enter(context: &mut Context) {
             let lock = context.word(Role::Lock) as u64;
             context.enter(PEER_UNDEFINED, 0, lock as u32, lock >> 32);
         }
+        Class::ShmemInit | Class::ShmemFinalize => life::enter(context),
         Class::ShmemColl if context.has(Role::Members) => {
             let members = context.int(Role::Members).cast_unsigned();
             context.enter(context.int(Role::Start), context.int(Role::Stride), members, bytes);
@@ -34,7 +36,10 @@ pub(super) fn enter(context: &mut Context) {
 
 /// Writes the second half.
 pub(super) fn leave(context: &mut Context) {
-    // Zero: the lock was free, or the condition does not hold.
-    let tells = matches!(context.function.class, Class::ShmemTryLock | Class::ShmemTest);
-    context.leave(i32::from(tells && context.value as i32 != 0), 0, 0, 0);
+    match context.function.class {
+        Class::ShmemInit | Class::ShmemFinalize => life::leave(context),
+        // Zero: the lock was free, or the condition does not hold.
+        Class::ShmemTryLock | Class::ShmemTest => context.leave(i32::from(context.value as i32 != 0), 0, 0, 0),
+        _ => context.leave(0, 0, 0, 0),
+    }
 }

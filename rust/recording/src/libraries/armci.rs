@@ -6,7 +6,7 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, LockType, RmaAtomicType, RmaSyncLevel, RmaSyncType};
 use whywait_otf2::records::UNDEFINED;
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use crate::format::{Call, PEER_ALL};
 use crate::functions::{Class, Function};
 use crate::model::ArmciWindow;
@@ -41,7 +41,7 @@ impl Armci {
     }
 }
 
-impl Library for Armci {
+impl Records for Armci {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, _process: &mut Process<'_>) {
         let Called { function, ref call, bytes, .. } = *called;
         let Some(window) = self.window else { return };

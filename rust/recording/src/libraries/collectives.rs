@@ -4,7 +4,7 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, CollectiveRoot};
 use whywait_otf2::records::UNDEFINED;
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use crate::format::{Call, NONE, PEER_NULL, PEER_ROOT};
 use crate::functions::{Class, FUNCTIONS};
 use crate::model::Model;
@@ -16,7 +16,7 @@ use crate::unify::LocalComm;
 #[derive(Debug)]
 pub(crate) struct Collectives;
 
-impl Library for Collectives {
+impl Records for Collectives {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>) {
         let Called { function, call, .. } = called;
         if function.class == Class::Coll && function.operation.is_some() && process.comm(call.object).is_some() {

@@ -3,7 +3,7 @@
 use whywait_otf2::Event;
 use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoSeekOption, IoStatusFlag};
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use crate::functions::Class;
 use crate::model::Model;
 use crate::requests::Request;
@@ -22,7 +22,7 @@ impl MpiFiles {
     }
 }
 
-impl Library for MpiFiles {
+impl Records for MpiFiles {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>) {
         let Called { function, call, bytes: bytes_request, .. } = *called;
         if let (Class::Io | Class::IoBegin | Class::Iio, Some(file)) = (function.class, process.file(call.object)) {

@@ -63,7 +63,7 @@ impl Process<'_> {
 }
 
 /// A library, or a part of MPI: which records its calls have.
-pub(crate) trait Library {
+pub(crate) trait Records {
     /// Records with the time of entry, of a call that does not fail.
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>);
 

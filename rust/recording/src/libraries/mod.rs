@@ -14,12 +14,12 @@ mod posix;
 mod pthreads;
 mod shmem;
 
-pub(crate) use library::{Called, Library, Process};
+pub(crate) use library::{Called, Process, Records};
 pub(crate) use partitions::ranges;
 pub(crate) use pthreads::moment;
 
 use crate::format::RequestKind;
-use crate::functions::{Class, Function};
+use crate::functions::{Function, Library};
 use crate::model::ArmciWindow;
 use crate::shmem_windows::Windows;
 use crate::spool;
@@ -58,64 +58,22 @@ impl<'a> Libraries<'a> {
     }
 
     /// The library of a function, unless its calls have no records.
-    pub(crate) fn of(&mut self, function: &Function) -> Option<&mut (dyn Library + 'a)> {
-        Some(match function.class {
-            class if class.is_of_shmem() => &mut self.shmem,
-            class if class.is_of_files() => &mut self.posix,
-            class if class.is_of_armci() => &mut self.armci,
-            Class::Send
-            | Class::Recv
-            | Class::Mrecv
-            | Class::Sendrecv
-            | Class::Isend
-            | Class::Irecv
-            | Class::Imrecv
-            | Class::Isendrecv
-            | Class::Pready
-            | Class::Parrived
-            | Class::Start
-            | Class::Startall
-            | Class::Test => &mut self.point_to_point,
-            Class::Coll
-            | Class::Icoll
-            | Class::CommIdup
-            | Class::CommCreate
-            | Class::CommCreateGroup
-            | Class::CommFromGroup
-            | Class::CommFree
-            | Class::IntercommCreate
-            | Class::IntercommMerge => &mut self.collectives,
-            Class::WinCreate
-            | Class::WinFree
-            | Class::WinFence
-            | Class::WinGroup
-            | Class::WinEnd
-            | Class::WinLock
-            | Class::WinUnlock
-            | Class::WinFlush
-            | Class::WinFlushLocal
-            | Class::Rma
-            | Class::RmaRequest
-            | Class::Atomic
-            | Class::AtomicRequest => &mut self.one_sided,
-            Class::FileOpen
-            | Class::FileClose
-            | Class::FileSeek
-            | Class::Io
-            | Class::IoBegin
-            | Class::IoEnd
-            | Class::Iio => &mut self.files,
-            Class::ThreadLock
-            | Class::ThreadUnlock
-            | Class::ThreadCondition
-            | Class::ThreadCreate
-            | Class::ThreadJoin => &mut self.pthreads,
-            _ => return None,
+    pub(crate) fn of(&mut self, function: &Function) -> Option<&mut (dyn Records + 'a)> {
+        Some(match function.class.library() {
+            Library::PointToPoint | Library::Requests => &mut self.point_to_point,
+            Library::Collectives | Library::Communicators => &mut self.collectives,
+            Library::OneSided => &mut self.one_sided,
+            Library::Files => &mut self.files,
+            Library::Threads => &mut self.pthreads,
+            Library::Posix | Library::Aio => &mut self.posix,
+            Library::Shmem => &mut self.shmem,
+            Library::Armci => &mut self.armci,
+            Library::Life | Library::Moments => return None,
         })
     }
 
     /// The part of MPI of a kind of requests.
-    pub(crate) fn of_request(&mut self, kind: u8) -> Option<&mut (dyn Library + 'a)> {
+    pub(crate) fn of_request(&mut self, kind: u8) -> Option<&mut (dyn Records + 'a)> {
         let is = |of: RequestKind| kind == of as u8;
         Some(match kind {
             _ if is(RequestKind::Send) || is(RequestKind::Receive) || is(RequestKind::Cancelled) => {

@@ -4,7 +4,7 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, LockType, RmaSyncLevel};
 use whywait_otf2::records::UNDEFINED;
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use super::pending::{Completion, Pending};
 use crate::format::{Call, LOCK_SHARED, PEER_ALL, RequestKind};
 use crate::functions::{Class, Function};
@@ -39,7 +39,7 @@ impl OneSided {
     }
 }
 
-impl Library for OneSided {
+impl Records for OneSided {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>) {
         let Called { function, call, bytes, .. } = called;
         let time = call.enter;

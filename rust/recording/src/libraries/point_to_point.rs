@@ -2,7 +2,7 @@
 
 use whywait_otf2::Event;
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use super::partitions::Partitioned;
 use crate::format::{Call, PEER_NULL, RequestKind, flags};
 use crate::functions::Class;
@@ -54,7 +54,7 @@ fn receive(out: &mut Out<'_>, call: &Call, process: &Process<'_>) {
     }
 }
 
-impl Library for PointToPoint {
+impl Records for PointToPoint {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>) {
         let Called { function, call, bytes, after } = called;
         match function.class {

@@ -3,7 +3,7 @@
 use whywait_otf2::Event;
 use whywait_otf2::enums::{IoAccessMode, IoCreationFlag, IoOperationFlag, IoOperationMode, IoSeekOption, IoStatusFlag};
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use crate::format::{Call, RequestKind};
 use crate::functions::Class;
 use crate::requests::listed;
@@ -14,7 +14,7 @@ use crate::unify::{Id, Local};
 #[derive(Debug)]
 pub(crate) struct Posix;
 
-impl Library for Posix {
+impl Records for Posix {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>) {
         let Called { function, call, bytes, after } = *called;
         let (files, local) = (&mut process.files, process.local);

@@ -3,7 +3,7 @@
 use whywait_otf2::Event;
 use whywait_otf2::enums::Paradigm;
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use crate::format::{Call, NONE};
 use crate::functions::{Class, Function};
 use crate::model::Regions;
@@ -13,7 +13,7 @@ use crate::thread::{Out, Thread};
 #[derive(Debug)]
 pub(crate) struct Pthreads;
 
-impl Library for Pthreads {
+impl Records for Pthreads {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, process: &mut Process<'_>) {
         let Called { function, call, bytes, .. } = called;
         match function.class {

@@ -8,7 +8,7 @@ use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, LockType, RmaAtomicType, RmaSyncLevel};
 use whywait_otf2::records::UNDEFINED;
 
-use super::library::{Called, Library, Process};
+use super::library::{Called, Process, Records};
 use crate::format::{Call, flags};
 use crate::functions::Class;
 use crate::shmem_windows::{Set, Windows};
@@ -36,7 +36,7 @@ impl<'a> Shmem<'a> {
     }
 }
 
-impl Library for Shmem<'_> {
+impl Records for Shmem<'_> {
     fn enter(&mut self, out: &mut Out<'_>, called: &Called<'_>, _process: &mut Process<'_>) {
         let Called { function, ref call, bytes, .. } = *called;
         let Some(windows) = self.windows else { return };
