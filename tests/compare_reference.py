@@ -51,6 +51,7 @@ DEVIATIONS: dict[str, str] = {
             "mpi_alltoallv_wait",
             "mpi_neighbor_wait",
             "mpi_probe_latesender",
+            "mpi_exchange_latereceiver",
             "mpi_tree_wait",
         ),
         "inferred from Enter and Leave; Scalasca has no such metric",

@@ -30,7 +30,7 @@ from otf2.enums import (
     RegionRole,
 )
 
-from tests import naive_looks, naive_posix, naive_tasks, naive_threads
+from tests import naive_looks, naive_posix, naive_protocols, naive_tasks, naive_threads
 from tests.naive_trees import in_tree
 from tests.results import is_time
 
@@ -57,7 +57,6 @@ CREATORS = {"MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Cart_creat
 FILES = {"MPI_File_open", "MPI_File_close", "MPI_File_set_view"}
 WAIT_MANY = {"MPI_Waitall", "MPI_Waitsome"}
 TESTS = {"MPI_Test", "MPI_Testany", "MPI_Testall", "MPI_Testsome", "MPI_Parrived"}
-SEND_AND_RECEIVE = {"MPI_Isendrecv", "MPI_Isendrecv_replace"}
 MAY_BLOCK_FOR_RECEIVER = {"MPI_Send", "MPI_Ssend"}
 
 
@@ -164,13 +163,13 @@ class Result:
     def add(self, metric: str, instance: Instance, value: int) -> None:
         self.cells[metric, instance.callpath, instance.thread.rank, instance.thread.number] += value
 
-    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None) -> None:
+    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None, *, inferred: bool = False) -> None:
         """Add a wait state; a completion has no cause."""
         self.add(kind, at, waiting)
         where = at.thread.rank, at.thread.number, at.callpath, at.enter, at.leave
         thread = cause.thread if cause else None
         who = (thread.rank, thread.number, cause.callpath, cause.enter) if thread else (None, None, None, None)
-        self.waits.append(Wait(kind, *where, waiting, *who))
+        self.waits.append(Wait(kind, *where, waiting, *who, inferred=inferred))
 
     def table(self) -> dict[str, dict[tuple[tuple[str, ...], int, int], float]]:
         """Seconds, occurrences and bytes of the non-zero cells by metric."""
@@ -480,14 +479,18 @@ def wrong_order(x: Message, idle: int, same: bool, result: Result) -> None:
 
 
 def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Result) -> None:
+    protocols = naive_protocols.decided(
+        trace, [r for of in messages.values() for r in of if is_receive(r) and r.partner is not None]
+    )
     for thread in trace.threads.values():
         many: dict[int, list[tuple[int, Message]]] = defaultdict(list)
-        has_late_sender = {
-            id(r.here)
-            for r in messages[thread.ref]
+        exchanges: dict[int, list[tuple[int, Message]]] = defaultdict(list)
+        has_late_sender: dict[int, int] = {}
+        for r in messages[thread.ref]:
             # MPI_Isendrecv has a receive and a send in one request, so that MPI_Wait may complete both.
-            if is_receive(r) and late_sender(r) > 0 and (r.here.name in WAIT_MANY or r.start.name in SEND_AND_RECEIVE)
-        }
+            if is_receive(r) and (r.here.name in WAIT_MANY or "sendrecv" in r.start.name.lower()):
+                if late_sender(r) > has_late_sender.get(id(r.here), 0):
+                    has_late_sender[id(r.here)] = late_sender(r)
         for s in messages[thread.ref]:
             if is_receive(s) or s.partner is None or s.done is None:
                 continue
@@ -499,6 +502,13 @@ def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Res
                 many[id(call)].append((idle, s))
             elif call.name in MAY_BLOCK_FOR_RECEIVER or (call.name in WAIT_SINGLE and id(call) not in has_late_sender):
                 book_late_receiver(idle, s, result)
+            if (id(call) in has_late_sender or "Sendrecv" in call.name) and protocols[id(s.partner)]:
+                exchanges[id(call)].append((idle - has_late_sender.get(id(call), 0), s))
+        for candidates in exchanges.values():
+            idle, s = max(candidates, key=lambda c: c[0])
+            if idle > 0:
+                inferred = naive_protocols.named(s.start.name) is None
+                result.wait("mpi_exchange_latereceiver", s.done, idle, s.partner.start, inferred=inferred)
         for call, candidates in many.items():
             if call not in has_late_sender:
                 idle, s = max(candidates, key=lambda c: c[0])
@@ -727,11 +737,11 @@ def nonblocking(trace: Trace, result: Result) -> None:
     for call, operations in ready.items():
         if call.name in TESTS:
             continue
-        messages = ("mpi_latesender", "mpi_latereceiver")
+        messages = ("mpi_latesender", "mpi_latereceiver", "mpi_exchange_latereceiver")
         place = call.thread.rank, call.thread.number, call.enter
         waited = [w.waiting for w in result.waits if w.kind in messages and (w.rank, w.thread, w.enter) == place]
         at, metric, cause = max(operations, key=lambda operation: operation[0])
-        begin, until = call.enter + max(waited, default=0), max(call.enter, min(at, call.leave))
+        begin, until = call.enter + sum(waited), max(call.enter, min(at, call.leave))
         if until > begin:
             result.wait(metric, call, until - begin, cause)
         if call.leave > max(begin, until):

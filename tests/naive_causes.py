@@ -44,6 +44,7 @@ NONBLOCKING = {  # metrics and their classes
     "mpi_nbc_earlyreduce": "n21",
     "mpi_nbc_earlyscan": "n2n",
     "mpi_probe_latesender": "latesender",
+    "mpi_exchange_latereceiver": "latereceiver",
 }
 ALL_WITH_ALL = {"mpi_nbc_barrier_wait", "mpi_nbc_wait_nxn"}
 LIMIT = 128  # call paths in a profile of release 2.6; the smallest are dropped
@@ -519,8 +520,6 @@ class Analysis:
         # Of equal waits in a call the first counts, in the order of the receives, then of the sends.
         late, sender_late_calls = {}, set()
         for s, r in sorted(messages, key=lambda message: message[1].i):
-            if r.call.name in TESTS:
-                continue
             parts = self.partitions(s)
             for one in self.partitions(r.req) if parts else ():
                 is_whole = parts[-1].call.E <= one.call.L
@@ -530,7 +529,7 @@ class Analysis:
                     late[one] = (found, needed[-1], one)
             sending = parts[-1] if parts else s
             idle = min(sending.call.E, r.call.L) - r.call.E
-            if idle <= 0:
+            if idle <= 0 or r.call.name in TESTS:
                 continue
             key = r
             if r.call.name in WAIT_MANY:
@@ -839,10 +838,11 @@ class Analysis:
                 self.one_sided_pair(PAIRS[kind], waiter, w.waiting, cause, w.cause_time)
 
     def find_nonblocking(self):
-        """Add waits for non-blocking collective operations and neighbors, and of probes, which tests/naive.py finds."""
+        """Add the waits that end when another call begins, which tests/naive.py finds."""
         events = [e for loc in self.trace.locations for e in loc.events]
         names = {e.call.name for e in events if e.kind == "enter"}
-        has_calls = any(name == "MPI_Probe" or name.startswith("MPI_Neighbor_") for name in names)
+        mark = ("MPI_Probe", "MPI_Neighbor_", "MPI_Sendrecv", "MPI_Isendrecv", "MPI_Waitall", "MPI_Waitsome")
+        has_calls = any(name.startswith(mark) for name in names)
         if not has_calls and not any(e.kind == "nonblocking" for e in events):
             return
         calls = {}

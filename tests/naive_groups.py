@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import otf2
 from otf2 import events as ev
-from otf2.enums import CollectiveOp
 
 from tests import naive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from otf2.enums import CollectiveOp
+
     from tests.naive import Part, Result, Trace
 
 # The root of an operation that is the process itself.
 ROOT_SELF = 0xFFFFFFFE
-VARIES = {CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW}
 
 
 def operations(trace: Trace) -> Iterator[tuple[CollectiveOp, tuple[list[Part], list[Part]]]]:
@@ -49,17 +49,13 @@ def operations(trace: Trace) -> Iterator[tuple[CollectiveOp, tuple[list[Part], l
 
 
 def needs(op: CollectiveOp, groups: tuple[list[Part], list[Part]]) -> Iterator[tuple[str, Part, list[Part]]]:
-    """Yield each part with those of the other group that it needs, and the metric of its wait, if it has one."""
-    everybody = [part for group in groups for part in group]
-    together = max(part.begin for part in everybody) < min(part.end for part in everybody)
+    """Yield each part with those of the other group that it needs, and the metric of its wait."""
     for own, other in (groups, groups[::-1]):
         for me in own:
             if op in naive.BARRIER:
                 yield "mpi_barrier_wait", me, other
             elif op in naive.N_TO_N and me.received:
                 yield "mpi_wait_nxn", me, [you for you in other if you.sent]
-            elif op in VARIES and together and all(part.sent and part.received for part in everybody):
-                yield "", me, other
             elif op in naive.ONE_TO_N and me.received:
                 yield "mpi_latebroadcast", me, [you for you in other if you.rank == me.root and you.sent]
             elif op in naive.N_TO_ONE and me.root == ROOT_SELF and me.received:
@@ -70,5 +66,5 @@ def add_waits(trace: Trace, result: Result) -> None:
     """Book the waits for the latest member of the other group (specification.md#intercommunicators)."""
     for op, groups in operations(trace):
         for metric, me, others in needs(op, groups):
-            if metric and others:
+            if others:
                 naive.wait_for(naive.last(others), me, metric, result)

@@ -97,5 +97,4 @@ def partitions(trace: Trace, messages: dict[int, list[Message]], result: Result)
             for call, recorded, needed in found_parts(all_parts, m) if m.partner else ():
                 waiting = min(needed[-1].enter, call.leave) - call.enter if needed else 0
                 if waiting > 0 and call.name == "MPI_Parrived (polling)":
-                    result.wait("mpi_latesender", call, waiting, needed[-1])
-                    result.waits[-1] = result.waits[-1]._replace(inferred=needed[-1] not in recorded)
+                    result.wait("mpi_latesender", call, waiting, needed[-1], inferred=needed[-1] not in recorded)

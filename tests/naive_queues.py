@@ -101,10 +101,10 @@ class Queues:
                 m.protocol = "rendezvous"
             elif name.startswith(("mpi_bsend", "mpi_ibsend", "mpi_rsend", "mpi_irsend")):
                 m.protocol = "eager"
-            elif k is not None and "sendrecv" not in name:
+            elif k is not None:
                 if k.leave <= m.q:
                     m.protocol = "eager"
-                elif k.enter < m.q and self._completed(k) == 1:
+                elif k.enter < m.q and self._completed(k) == 1 and "sendrecv" not in name:
                     m.protocol = "rendezvous"
                 # A call whose name says its protocol proves nothing of the limit.
                 if m.protocol != "unknown":

@@ -225,6 +225,9 @@ class Result:
         return dict(table)
 
 
+MESSAGES = {"mpi_latesender", "mpi_latereceiver", "mpi_exchange_latereceiver"}
+
+
 class MessageWaits(naive.Result):
     """The time until which each call that completes requests waits for messages."""
 
@@ -235,11 +238,11 @@ class MessageWaits(naive.Result):
         naive.late_senders(trace, messages, self, window=0)
         naive.late_receivers(trace, messages, self)
 
-    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None) -> None:
+    def wait(self, kind: str, at: Instance, waiting: int, cause: Instance | None, *, inferred: bool = False) -> None:
         """Remember calls that may also complete one-sided operations."""
-        if kind in {"mpi_latesender", "mpi_latereceiver"} and at.name in WAIT_MANY | WAIT_SINGLE:
-            self.until[at] = at.enter + waiting
-        super().wait(kind, at, waiting, cause)
+        if kind in MESSAGES and at.name in WAIT_MANY | WAIT_SINGLE:
+            self.until[at] = self.until.get(at, at.enter) + waiting
+        super().wait(kind, at, waiting, cause, inferred=inferred)
 
 
 def is_count(metric: str) -> bool:

@@ -14,15 +14,15 @@ import otf2
 from otf2 import events as ev
 from otf2.enums import CollectiveOp, GroupType
 
-from tests import naive, naive_groups, naive_looks
+from tests import naive, naive_groups, naive_looks, naive_protocols
+from tests.naive_protocols import RENDEZVOUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.naive import Instance, Message, Trace
+    from tests.naive import Instance, Trace
 
-RENDEZVOUS, EAGER = True, False
 TO_ALL = {*naive.N_TO_N, CollectiveOp.ALLTOALLV, CollectiveOp.ALLTOALLW}
 
 
@@ -68,22 +68,16 @@ class Simulation:
         parts = naive_looks.parts(self.trace)
         everyone = [m for of in naive.match(self.trace, result).values() for m in of]
         receives = [m for m in everyone if naive.is_receive(m) and m.partner]
-        receiving = {m.done for m in everyone if naive.is_receive(m)}
-        proofs = {id(r): proof(r.partner, r, receiving) for r in receives}
-        # A call whose name says its protocol tells nothing of the others.
-        free = [r for r in receives if proofs[id(r)] is not None and named(r.partner.start.name) is None]
-        sizes = [(r.partner.event.msg_length, proofs[id(r)]) for r in free]
-        limit = best_limit(sizes)
+        proofs, decided = naive_protocols.proofs(receives), naive_protocols.decided(self.trace, receives)
         late = [w for w in naive.analyze(self.trace).waits if w.kind == "mpi_latereceiver"]
         late = {(w.rank, w.thread, w.enter, w.cause_rank, w.cause_callpath, w.enter + w.waiting) for w in late}
         for r in receives:
             s = r.partner
-            protocol = proofs[id(r)]
+            protocol = decided[id(r)]
             waits = s.done and (s.done.thread.rank, s.done.thread.number, s.done.enter)
-            if protocol is None and waits and (*waits, r.thread.rank, r.start.callpath, r.start.enter) in late:
+            is_late = waits and (*waits, r.thread.rank, r.start.callpath, r.start.enter) in late
+            if proofs[id(r)] is None and is_late:
                 protocol = RENDEZVOUS
-            elif protocol is None:
-                protocol = RENDEZVOUS if limit is not None and s.event.msg_length > limit else EAGER
             for part in parts.get(id(s.event), ()):
                 self._wait(r.done, part.call)
             for call, _, needed in naive_looks.found_parts(parts, r):
@@ -221,41 +215,3 @@ def of_thread(thread: naive.Thread) -> Any:
             yield event.time, False, instance
         elif isinstance(event, (ev.Leave, ev.ProgramEnd)):
             yield event.time, True, instance
-
-
-def named(name: str) -> bool | None:
-    """Return whether a call uses the rendezvous protocol, if its name implies it; else None."""
-    if name.startswith(("MPI_Ssend", "MPI_Issend")):
-        return RENDEZVOUS
-    if name.startswith(("MPI_Bsend", "MPI_Ibsend", "MPI_Rsend", "MPI_Irsend")):
-        return EAGER
-    return None
-
-
-def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
-    """Return whether a message used the rendezvous protocol, if name and times prove it; else None."""
-    name = s.start.name
-    if named(name) is not None:
-        return named(name)
-    if "sendrecv" in name.lower() or s.done is None:
-        return None
-    if s.done.leave <= r.start.enter:
-        return EAGER
-    if s.done.enter < r.start.enter and s.done not in receiving:
-        return RENDEZVOUS
-    return None
-
-
-def best_limit(sizes: list[tuple[int, bool]]) -> int | None:
-    """Return the smallest eager limit that contradicts the fewest proofs; None without rendezvous messages."""
-    if not any(protocol is RENDEZVOUS for _, protocol in sizes):
-        return None
-
-    def wrong(limit: int) -> int:
-        return sum((size > limit) is not protocol for size, protocol in sizes)
-
-    limits = sorted({size for size, _ in sizes})
-    best = min(limits, key=lambda limit: (wrong(limit), limit))
-    # With a limit below all sizes everything goes by rendezvous.
-    below = sum(protocol is EAGER for _, protocol in sizes)
-    return 0 if below < wrong(best) or (below == wrong(best) and best > 0) else best

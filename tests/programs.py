@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.tracedsl import COLLECTIVES, NEIGHBORS, ROOTED
 
 TAGS = (0, 1)
-SIZES = (0, 8)
+SIZES = (0, 8, 100_000)
+LARGE = 1 << 16  # bytes from which on messages mostly go by rendezvous
 CALL = 1  # milliseconds that a call takes by itself
 
 
@@ -73,13 +74,15 @@ class Run:
         """Send a message with any call, and receive it with any other."""
         name, members, a, b = self.pair()
         source, target = members[a], members[b]
-        rest = f"tag={self.draw(st.sampled_from(TAGS))}, bytes={self.draw(st.sampled_from(SIZES))}, comm={name}"
+        size = self.draw(st.sampled_from(SIZES))
+        rest = f"tag={self.draw(st.sampled_from(TAGS))}, bytes={size}, comm={name}"
         if source == target:
             return
         how = self.draw(st.sampled_from(("Send", "Ssend", "Bsend", "Rsend", "Isend", "Issend", "start")))
         sent, posted = self.now[source], self.now[target]
         receive = self.draw(st.sampled_from(("Recv", "Irecv", "start")))
-        synchronous = how in {"Ssend", "Issend"}
+        is_large = size > LARGE and how not in {"Bsend", "Rsend"} and self.draw(st.integers(0, 9)) > 0
+        synchronous = how in {"Ssend", "Issend"} or is_large
         done = max(sent, posted) if synchronous else sent
         if how in {"Isend", "Issend"}:
             number = self.request(source)
@@ -90,7 +93,7 @@ class Run:
             self.call(source, f"MPI_Send_init({b}, {rest}, req={number})", 0)
             sent = self.now[source]
             self.call(source, f"MPI_Start({number})", 0)
-            self.open[source].append((number, sent))
+            self.open[source].append((number, max(sent, done)))
         else:
             self.call(source, f"MPI_{how}({b}, {rest})", done + CALL)
         if receive == "Recv":
@@ -142,10 +145,22 @@ class Run:
         x, y = members[a], members[b]
         if x == y:
             return
-        rest = f"tag={self.draw(st.sampled_from(TAGS))}, comm={name}"
+        rest = f"tag={self.draw(st.sampled_from(TAGS))}, bytes={self.draw(st.sampled_from(SIZES))}, comm={name}"
         end = max(self.now[x], self.now[y]) + CALL
         self.call(x, f"MPI_Sendrecv(to={b}, source={b}, {rest})", end)
         self.call(y, f"MPI_Sendrecv(to={a}, source={a}, {rest})", end)
+
+    def shift(self) -> None:
+        """Send to one rank and receive from another in one call."""
+        if self.ranks < 3:
+            return
+        own, to, source = self.draw(st.permutations(range(self.ranks)))[:3]
+        self.now[to] += self.draw(st.integers(0, 4))
+        rest = f"tag=3, bytes={self.draw(st.sampled_from(SIZES))}"
+        began, posted, sent = (self.now[rank] for rank in (own, to, source))
+        self.call(own, f"MPI_Sendrecv(to={to}, source={source}, {rest})", max(began, posted, sent) + CALL)
+        self.call(to, f"MPI_Recv({own}, {rest})", began + CALL)
+        self.call(source, f"MPI_Send({own}, {rest})", began + CALL)
 
     def complete(self) -> None:
         """Complete some of the open requests of a rank."""
@@ -299,7 +314,10 @@ def programs(
     for rank in range(run.ranks):
         run.now[rank] = draw(st.integers(0, 3))
         run.call(rank, "MPI_Init", 4)
-    steps = (run.work, run.function, run.message, run.message, run.exchange, run.complete, run.complete, run.collective)
+    steps = (
+        run.work, run.function, run.message, run.message, run.exchange, run.shift, run.complete, run.complete,
+        run.collective,
+    )  # fmt: skip
     if partitions:
         steps += (run.in_partitions, run.complete)
     if groups:

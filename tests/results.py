@@ -37,6 +37,7 @@ FAMILIES = (
     "mpi_lswo_different",
     "mpi_lswo_same",
     "mpi_latereceiver",
+    "mpi_exchange_latereceiver",
     "mpi_earlyreduce",
     "mpi_earlyscan",
     "mpi_latebroadcast",

@@ -44,6 +44,7 @@ CLASSES = {
     "mpi_alltoallv_wait": "n2n",
     "mpi_neighbor_wait": "n2n",
     "mpi_probe_latesender": "latesender",
+    "mpi_exchange_latereceiver": "latereceiver",
     "omp_ebarrier_task_wait": "interval_task",
     "omp_ibarrier_task_wait": "interval_task",
 }

@@ -18,7 +18,7 @@ use crate::ids::CallPathId;
 use crate::io::{self, IoCell};
 use crate::matching::collectives::Member;
 use crate::matching::epochs::Epochs;
-use crate::matching::protocol::ProtocolClassifier;
+use crate::matching::protocol::{Limits, ProtocolClassifier};
 use crate::matching::transfers::{self, Transfer};
 use crate::matching::{messages, one_sided};
 use crate::parallel::exchange::Transport;
@@ -190,6 +190,8 @@ pub struct Analysis {
     pub waits: PerShard<WaitState>,
     /// Root causes and the critical path, if asked for; their severities stand among the others.
     pub causes: Option<Causes>,
+    /// The largest eager messages.
+    pub limits: Limits,
     /// Epochs of one-sided communication, one entry per shard; empty if there is no such communication.
     pub epochs: Vec<Epochs>,
     /// Whether there are calls of GASPI or UPC, and no record tells what they did.
@@ -429,7 +431,7 @@ pub fn analyze(
         clocks = report;
         met = if is_new { Met::find(trace, options, false, monitor)? } else { Met { trace, ..met } };
     }
-    let Met { mut trace, counters, mut diagnostics, window, mut found, queues, collective_syncs, .. } = met;
+    let Met { mut trace, counters, mut diagnostics, window, mut found, limits, queues, collective_syncs, .. } = met;
     let of_tasks: Vec<_> = trace.par_shards().map(|shard| waits::tasks::detect(&trace, shard)).collect();
     let mut findings = Vec::with_capacity(of_tasks.len());
     for (shard, detected) in trace.shards.iter_mut().zip(of_tasks) {
@@ -570,6 +572,7 @@ pub fn analyze(
         severities,
         waits,
         causes,
+        limits,
         epochs: one_sided.epochs,
         is_silent,
         queues,
@@ -599,6 +602,7 @@ struct Met {
     window: Option<Range<i64>>,
     /// One entry per shard.
     found: Vec<Findings>,
+    limits: Limits,
     queues: Option<Queues>,
     collective_syncs: Vec<CollectiveSyncs>,
     /// What messages and blocking operations say about clocks, if it is needed.
@@ -613,10 +617,9 @@ impl Met {
 
         monitor.enter(Stage::Messages)?;
         let mut found: Vec<Findings> = trace.shards.iter().map(|_| Findings::default()).collect();
-        let classifier = options.queues.as_ref().map(|_| ProtocolClassifier::new(&trace));
         let of_clocks = needs_constraints.then(|| clocks::OfMessages::new(&trace));
-        let (of_messages, messages, mut constraints) =
-            analyze_messages(&mut trace, options, (classifier.as_ref(), of_clocks.as_ref()), &mut diagnostics)?;
+        let (of_messages, limits, (messages, mut constraints)) =
+            analyze_messages(&mut trace, options, of_clocks.as_ref(), &mut diagnostics)?;
         for findings in of_messages {
             add(&mut found, findings);
         }
@@ -640,7 +643,7 @@ impl Met {
         }
         let constraints = needs_constraints.then_some(constraints);
         let collective_syncs = collective.syncs;
-        Ok(Self { trace, counters, diagnostics, window, found, queues, collective_syncs, constraints })
+        Ok(Self { trace, counters, diagnostics, window, found, limits, queues, collective_syncs, constraints })
     }
 
     /// Whether this process found a message or a collective operation that the clocks of its processes turn around.
@@ -675,21 +678,24 @@ fn add(found: &mut [Findings], stage: Vec<Findings>) {
     found.par_iter_mut().zip(stage).for_each(|(found, findings)| found.merge(findings));
 }
 
-/// What messages give: findings at the receivers and at the senders, the messages themselves, and what they say about clocks.
-type OfMessages = ([Vec<Findings>; 2], Vec<queues::Messages>, Vec<clocks::Found>);
+/// What messages give: findings at the receivers and at the senders, limits of protocols, the messages themselves, and what they
+/// say about clocks.
+type OfMessages = ([Vec<Findings>; 2], Limits, (Vec<queues::Messages>, Vec<clocks::Found>));
 
 /// Detects Late Senders at the receivers, then Late Receivers at the senders. Passes the matched messages of each shard
 /// on, and notes the lead of each message.
 fn analyze_messages(
     trace: &mut Trace,
     options: &Options,
-    (classifier, of_clocks): (Option<&ProtocolClassifier>, Option<&clocks::OfMessages>),
+    of_clocks: Option<&clocks::OfMessages>,
     diagnostics: &mut Vec<Diagnostics>,
 ) -> Result<OfMessages> {
+    let classifier = &ProtocolClassifier::new(trace);
     let (detected, matching_notes) = messages::match_all(trace, |_, shard, matches| {
-        let messages = classifier.map(|classifier| queues::messages(classifier, shard, matches)).unwrap_or_default();
+        let messages =
+            options.queues.as_ref().map(|_| queues::messages(classifier, shard, matches)).unwrap_or_default();
         let constraints = of_clocks.map(|clocks| clocks.of_shard(trace, shard, matches)).unwrap_or_default();
-        (late_sender::detect(trace, shard, matches, options.wrong_order_window), (messages, constraints))
+        (late_sender::detect(trace, shard, matches, classifier, options.wrong_order_window), (messages, constraints))
     })?;
     let (detected, passed_on): (Vec<Detected>, Vec<_>) = detected.into_iter().unzip();
     let (messages, constraints) = passed_on.into_iter().unzip();
@@ -697,8 +703,9 @@ fn analyze_messages(
     let mut late_senders = Vec::with_capacity(detected.len());
     let mut outgoing = Vec::with_capacity(detected.len());
     let mut candidates = Vec::with_capacity(detected.len());
+    let mut all_proofs = Vec::with_capacity(detected.len());
     for (shard, found) in trace.shards.iter_mut().zip(detected) {
-        let Detected { findings, late_receivers, candidates: of_shard, leads } = found;
+        let Detected { findings, late_receivers, candidates: of_shard, proofs, leads } = found;
         for (receive, lead) in shard.receives.rows.iter_mut().zip(leads) {
             receive.lead = lead;
         }
@@ -709,18 +716,18 @@ fn analyze_messages(
         late_senders.push(findings);
         outgoing.push(outbox);
         candidates.push(of_shard);
+        all_proofs.push(proofs);
     }
+    let limits = Limits::new(trace, all_proofs)?.or_default();
     let late_receivers = trace
         .exchange
         .alltoallv(outgoing)?
         .into_par_iter()
         .zip(trace.par_shards())
         .zip(&candidates)
-        .map(|((inbox, shard), candidates)| {
-            late_receiver::detect(trace, shard, inbox.into_vec(), |call| candidates.contains(&call))
-        })
+        .map(|((inbox, shard), candidates)| late_receiver::detect(trace, shard, inbox.into_vec(), candidates, limits))
         .collect();
-    Ok(([late_senders, late_receivers], messages, constraints))
+    Ok(([late_senders, late_receivers], limits, (messages, constraints)))
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ _PROTECTING = ("critical", "critical sblock", "ordered sblock")
 
 _BARRIERS = ("mpi_barrier_wait", "shmem_barrier_wait", "armci_barrier_wait", "pgas_barrier_wait")
 # Waits for messages that computation could hide, and the calls that have them.
-_MESSAGE_WAITS = ("mpi_latesender", "mpi_latereceiver")
+_MESSAGE_WAITS = ("mpi_latesender", "mpi_latereceiver", "mpi_exchange_latereceiver")
 _OVERLAPPED = ("mpi_wait", "mpi_waitall", "mpi_recv", "mpi_send", "mpi_ssend", "mpi_sendrecv")
 _EXCHANGES = ("mpi_wait_nxn", "shmem_wait_nxn", "armci_wait_nxn", "pgas_wait_nxn")
 

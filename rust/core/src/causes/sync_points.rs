@@ -8,6 +8,7 @@
 //! | Late Post, Early Wait | Leave | Leave | `[L(own) − L(other)]+` |
 //! | Wait for Progress | Leave | after the Enter of the call that makes progress | `[L − E(progress)]+`; all of it |
 //! | Late Sender at a probe | Leave | after the Enter of the send | `[L − E(send)]+`; all of it |
+//! | Late Receiver in an exchange | Leave | after the Enter of the receive | `[L − E(receive)]+`; all of it |
 //! | non-blocking collective operations | Leave | after the Enter of the call that starts it | `[L − E(start)]+`; all of it |
 //! | contention | Leave | after the Leave of the release | all but the wait; nothing |
 //! | contention of threads | after the Enter | after the Leave of the release | no synchronization |
@@ -107,6 +108,7 @@ fn class_of(kind: Metric, model: CostModel) -> Option<Class> {
             Metric::AlltoallvWait
             | Metric::CreationWait
             | Metric::EarlyScan
+            | Metric::ExchangeLateReceiver
             | Metric::FileWait
             | Metric::NeighborWait
             | Metric::NonblockingEarlyScan
@@ -142,8 +144,8 @@ fn sync_places(kind: Metric, class: Class) -> Option<(Place, Place)> {
     })
 }
 
-/// Whether the cause of a wait only has to start a call: the send of a probed message, a non-blocking operation, or one of
-/// neighbors.
+/// Whether the cause of a wait only has to start a call: the send of a probed message, the receive of an exchange, a non-blocking
+/// operation, or one of neighbors.
 fn has_to_start(kind: Metric) -> bool {
     matches!(
         kind,
@@ -152,6 +154,7 @@ fn has_to_start(kind: Metric) -> bool {
             | Metric::NonblockingLateBroadcast
             | Metric::NonblockingEarlyReduce
             | Metric::NonblockingEarlyScan
+            | Metric::ExchangeLateReceiver
             | Metric::NeighborWait
             | Metric::ProbeLateSender
     )

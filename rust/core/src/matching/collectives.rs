@@ -9,7 +9,7 @@ use super::worlds::worlds;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, InstanceId, LocationId, ProcessId};
-use crate::parallel::exchange::Outbox;
+use crate::parallel::exchange::{Outbox, Row};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::rounds::Rounds;
 use crate::trace::columns::{COLLECTIVE_IO, Collective, NEIGHBORHOOD, Nonblocking};
@@ -66,21 +66,12 @@ pub(crate) const ALLTOALLV: u8 = 9;
 /// The same, with a type for each.
 pub(crate) const ALLTOALLW: u8 = 10;
 
-/// What the times of a member are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Times {
-    /// Begin and end of the operation.
-    Operation,
-    /// Enter and Leave of the call.
-    Call,
-}
-
 /// One member's part in an instance.
 #[derive(Clone, Copy, Debug, Encode, Decode)]
 pub struct Member {
-    /// Begin, ticks.
+    /// Begin of the operation by its record, ticks.
     pub begin: i64,
-    /// End, ticks.
+    /// End of the operation by its record, ticks.
     pub end: i64,
     /// Bytes sent.
     pub sent: u64,
@@ -163,28 +154,50 @@ const INIT: CommId = CommId::new(u32::MAX - 1);
 /// Stands for the communicators of all processes of a world that finalize the library.
 const FINALIZE: CommId = CommId::new(u32::MAX - 2);
 
-/// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`; `times` says which
-/// times the members have.
+/// A member, and what comes with it.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(crate) struct With<T> {
+    pub(crate) member: Member,
+    pub(crate) with: T,
+}
+
+impl<T> AsRef<Member> for With<T> {
+    fn as_ref(&self) -> &Member {
+        &self.member
+    }
+}
+
+impl AsRef<Member> for Member {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+/// Matches all collective operations and hands each complete instance, ordered by rank, to `consume`; `with` says what comes
+/// with a member of a shard, given by its index.
 ///
 /// Returns the result of each owner for its instances, which `begin` begins for at most so many members, and the
 /// diagnostics.
-pub fn match_all<R: Send>(
+pub(crate) fn match_all<M: Row + Copy + AsRef<Member>, R: Send>(
     trace: &Trace,
-    times: Times,
+    with: impl Fn(usize, &Shard, Member) -> M + Sync,
     begin: impl Fn(usize) -> R + Sync,
-    consume: impl Fn(&mut R, Kind, &[Member]) + Sync,
+    consume: impl Fn(&mut R, Kind, &[M]) + Sync,
 ) -> Result<(Vec<R>, Diagnostics)> {
     let total = trace.exchange.sum(trace.shards.iter().map(|shard| shard.collectives.rows.len()).sum())?;
     let worlds = worlds(&trace.definitions);
     let (unrecorded, series, mut diagnostics) = unrecorded::parts(trace)?;
     let mut results = Vec::with_capacity(trace.shards.len());
-    let rounds = Rounds::new(&trace.exchange, total * size_of::<Member>());
+    let rounds = Rounds::new(&trace.exchange, total * size_of::<M>());
     for round in 0..rounds.count {
         let is_served = |owner: u32| rounds.serves(owner, round);
-        let posted: Vec<(Outbox<Member>, Diagnostics)> = trace
+        let posted: Vec<(Outbox<M>, Diagnostics)> = trace
             .par_shards()
+            .enumerate()
             .zip(&unrecorded)
-            .map(|(shard, calls)| post(trace, shard, times, (calls, &series), &worlds, is_served))
+            .map(|((i, shard), calls)| {
+                post(trace, shard, |member| with(i, shard, member), (calls, &series), &worlds, is_served)
+            })
             .collect();
         let mut outgoing = Vec::with_capacity(posted.len());
         for (outbox, shard_notes) in posted {
@@ -204,8 +217,8 @@ pub fn match_all<R: Send>(
                 let members = by_instance(inbox.into_vec());
                 let mut result = begin(members.len());
                 let mut diagnostics = Diagnostics::default();
-                for instance in members.chunk_by(|a, b| a.comm == b.comm && a.sequence == b.sequence) {
-                    let comm = instance[0].comm;
+                for instance in members.chunk_by(|a, b| a.as_ref().operation_id() == b.as_ref().operation_id()) {
+                    let comm = instance[0].as_ref().comm;
                     let size = match comm {
                         INIT | FINALIZE => instance.len(),
                         _ if comm.number() >= UNRECORDED => series[(comm.number() - UNRECORDED) as usize].size,
@@ -230,12 +243,13 @@ pub fn match_all<R: Send>(
 ///
 /// Those of an instance mostly arrive by rank, as shards are in the order of processes. So they only have to be brought
 /// together, which takes a count by communicator and sequence.
-fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
+fn by_instance<M: Copy + AsRef<Member>>(mut members: Vec<M>) -> Vec<M> {
     // The first number of each communicator, and how many it has.
     let mut numbers: FxHashMap<CommId, (usize, usize)> = FxHashMap::default();
-    for same in members.chunk_by(|a, b| a.comm == b.comm) {
-        let most = same.iter().map(|member| member.sequence as usize + 1).max().unwrap_or(0);
-        let (_, count) = numbers.entry(same[0].comm).or_default();
+    let same_comm = |a: &M, b: &M| a.as_ref().comm == b.as_ref().comm;
+    for same in members.chunk_by(same_comm) {
+        let most = same.iter().map(|member| member.as_ref().sequence as usize + 1).max().unwrap_or(0);
+        let (_, count) = numbers.entry(same[0].as_ref().comm).or_default();
         *count = most.max(*count);
     }
     let mut comms: Vec<CommId> = numbers.keys().copied().collect();
@@ -246,7 +260,10 @@ fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
         *first = instances;
         instances += *count;
     }
-    let key = |member: &Member| (member.comm, member.sequence, member.rank);
+    let key = |member: &M| {
+        let Member { comm, sequence, rank, .. } = *member.as_ref();
+        (comm, sequence, rank)
+    };
     // Only few of the instances may be here.
     if instances / 4 > members.len() || u32::try_from(members.len()).is_err() {
         members.sort_by_key(key);
@@ -254,10 +271,10 @@ fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
     }
     let mut next = vec![0u32; instances + 1];
     let each = |of: &mut dyn FnMut(usize)| {
-        for same in members.chunk_by(|a, b| a.comm == b.comm) {
-            let (first, _) = numbers[&same[0].comm];
+        for same in members.chunk_by(same_comm) {
+            let (first, _) = numbers[&same[0].as_ref().comm];
             for member in same {
-                of(first + member.sequence as usize);
+                of(first + member.as_ref().sequence as usize);
             }
         }
     };
@@ -272,7 +289,7 @@ fn by_instance(mut members: Vec<Member>) -> Vec<Member> {
         next[instance] += 1;
         row += 1;
     });
-    let mut sorted: Vec<Member> = order.into_iter().map(|row| members[row as usize]).collect();
+    let mut sorted: Vec<M> = order.into_iter().map(|row| members[row as usize]).collect();
     if !sorted.is_sorted_by_key(key) {
         sorted.sort_by_key(key);
     }
@@ -296,20 +313,20 @@ fn library_calls(
     })
 }
 
-fn post(
+fn post<M: Row>(
     trace: &Trace,
     shard: &Shard,
-    times: Times,
+    with: impl Fn(Member) -> M,
     (unrecorded, series): (&[unrecorded::Part], &[unrecorded::Series]),
     worlds: &[u32],
     is_served: impl Fn(u32) -> bool,
-) -> (Outbox<Member>, Diagnostics) {
+) -> (Outbox<M>, Diagnostics) {
     let mut outbox = trace.exchange.outbox();
     let mut diagnostics = Diagnostics::default();
     let mut deliver = |member: Member| {
         let owner = trace.exchange.evaluator(member.comm.number(), member.sequence);
         if is_served(owner) {
-            outbox.push(owner, member);
+            outbox.push(owner, with(member));
         }
     };
     for process in shard.processes {
@@ -333,9 +350,6 @@ fn post(
                 let mut member = Member::blocking(call, sequence, rank, location);
                 if class == RegionClass::Neighborhood {
                     member.operation |= NEIGHBORHOOD;
-                }
-                if times == Times::Call {
-                    (member.begin, member.end) = (shard.enter(call.instance), shard.leave(call.instance));
                 }
                 deliver(member);
             }
@@ -370,8 +384,8 @@ fn post(
 }
 
 /// The kind of the operation, if all members are present and called the same one.
-fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
-    let first = &instance[0];
+fn check<M: AsRef<Member>>(instance: &[M], size: usize, diagnostics: &mut Diagnostics) -> Option<Kind> {
+    let first = instance[0].as_ref();
     let place = Some(Place::at(first.location, first.begin));
     match first.comm {
         INIT => return (size > 1).then_some(Kind::Init),
@@ -383,7 +397,8 @@ fn check(instance: &[Member], size: usize, diagnostics: &mut Diagnostics) -> Opt
         diagnostics.count(DiagnosticKind::IncompleteCollective, 1, place);
         return None;
     }
-    if instance.iter().any(|member| member.operation != first.operation || member.root != first.root) {
+    let mut members = instance.iter().map(M::as_ref);
+    if members.any(|member| member.operation != first.operation || member.root != first.root) {
         diagnostics.count(DiagnosticKind::MixedCollective, 1, place);
         return None;
     }

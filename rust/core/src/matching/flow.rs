@@ -132,13 +132,8 @@ impl Flow {
         Some(flow)
     }
 
-    /// By members that are in a blocking operation at the same time, according to `times` (begin and end); `None` if that
-    /// tells nothing.
-    pub(crate) fn inferred(
-        kind: Kind,
-        members: &[Member],
-        times: impl Iterator<Item = (i64, i64)> + Clone,
-    ) -> Option<Self> {
+    /// By members that are in a blocking operation at the same time; `None` if that tells nothing.
+    pub(crate) fn inferred(kind: Kind, members: &[Member]) -> Option<Self> {
         let who = match (kind, members.first()?.operation) {
             (Kind::AllToAll, _) => Who::Exchanging,
             (Kind::Io, _) | (Kind::Undecided, CREATE_HANDLE | FILE_HANDLE) => Who::Everyone,
@@ -147,9 +142,9 @@ impl Flow {
             }
             _ => return None,
         };
-        let of_these = members.iter().zip(times).filter(|(member, _)| who.has(*member)).map(|(_, times)| times);
-        let last = of_these.clone().map(|(begin, _)| begin).max()?;
-        (of_these.map(|(_, end)| end).min()? > last).then_some(Self::new(Needs::All, who, who))
+        let of_these = || members.iter().filter(|member| who.has(*member));
+        let last = of_these().map(|member| member.begin).max()?;
+        (of_these().map(|member| member.end).min()? > last).then_some(Self::new(Needs::All, who, who))
     }
 
     /// Of kernels: those of all members exchange signals, whether they have data or not

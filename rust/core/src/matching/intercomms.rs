@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::collectives::{Kind, Member, Times};
+use super::collectives::{Kind, Member};
 use crate::Result;
 use crate::ids::{CommId, ProcessId};
 use crate::parallel::exchange::{Inbox, Outbox, Row};
@@ -28,7 +28,6 @@ pub(crate) type Key = (CommId, bool, u32);
 /// comes with a member of a shard, given by its index, and of a non-blocking operation its record. Collective.
 pub(crate) fn operations<T: Row + Copy>(
     trace: &Trace,
-    times: Times,
     with: impl Fn(usize, &Shard, Option<&Nonblocking>, &Member) -> T + Sync,
 ) -> Result<BTreeMap<Key, [Group<T>; 2]>> {
     let mut ranks: FxHashMap<(CommId, ProcessId), (usize, u32)> = FxHashMap::default();
@@ -44,7 +43,7 @@ pub(crate) fn operations<T: Row + Copy>(
     if ranks.is_empty() {
         return Ok(operations);
     }
-    let post = |(i, shard)| post(trace, times, &ranks, (i, shard), &with);
+    let post = |(i, shard)| post(trace, &ranks, (i, shard), &with);
     let parts = trace.exchange.alltoallv(trace.par_shards().enumerate().map(post).collect())?;
     for &(key, group, member, with) in parts.iter().flat_map(Inbox::rows) {
         operations.entry(key).or_default()[group as usize].push((member, with));
@@ -58,7 +57,6 @@ pub(crate) fn operations<T: Row + Copy>(
 /// The parts of a shard's processes in operations, each with its operation and group.
 fn post<T: Row + Copy>(
     trace: &Trace,
-    times: Times,
     ranks: &FxHashMap<(CommId, ProcessId), (usize, u32)>,
     (i, shard): (usize, &Shard),
     with: impl Fn(usize, &Shard, Option<&Nonblocking>, &Member) -> T,
@@ -69,10 +67,7 @@ fn post<T: Row + Copy>(
         for location in trace.definitions.processes[process].locations {
             for row in shard.collectives.of(shard.local(location)) {
                 if let Some(&(group, rank)) = ranks.get(&(row.comm, process)) {
-                    let mut member = Member::blocking(row, 0, rank, location);
-                    if times == Times::Call {
-                        (member.begin, member.end) = (shard.enter(row.instance), shard.leave(row.instance));
-                    }
+                    let member = Member::blocking(row, 0, rank, location);
                     let with = with(i, shard, None, &member);
                     parts.push((row.comm, true, group, member, with));
                 }

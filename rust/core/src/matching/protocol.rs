@@ -9,6 +9,7 @@
 //!
 //! *Source*: whatif.md#how-it-works.
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use super::send_info::SendInfo;
@@ -18,7 +19,7 @@ use crate::trace::nodes::nodes;
 use crate::trace::{RegionClass, Trace};
 
 /// What the times prove.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Protocol {
     /// The send did not need the receiver.
     Eager,
@@ -33,7 +34,7 @@ pub enum Protocol {
 enum CallProtocol {
     /// The call fixes it.
     Fixed(Protocol),
-    /// Nothing, and neither do its times: the call also receives.
+    /// Nothing; and the call may have waited for what it receives as well.
     Exchanges,
     /// A kernel of a device sends.
     Kernel,
@@ -88,8 +89,8 @@ impl ProtocolClassifier {
         match self.call_protocols[send.callpath] {
             CallProtocol::Fixed(protocol) => protocol,
             // No call completed the send.
-            CallProtocol::Standard | CallProtocol::Kernel if send.complete_leave == i64::MIN => Protocol::Undecided,
-            CallProtocol::Standard | CallProtocol::Kernel if send.complete_leave <= posted => Protocol::Eager,
+            _ if send.complete_leave == i64::MIN => Protocol::Undecided,
+            _ if send.complete_leave <= posted => Protocol::Eager,
             CallProtocol::Kernel => Protocol::Rendezvous,
             CallProtocol::Standard if send.complete_enter < posted && send.is_alone => Protocol::Rendezvous,
             CallProtocol::Standard | CallProtocol::Exchanges => Protocol::Undecided,

@@ -66,7 +66,9 @@ pub enum Position {
     AheadOfLatency,
     /// It lies in the wait that it is a part of, and is assumed to begin with it.
     BeginOfWhole,
-    /// Behind the wait for messages in the same call.
+    /// After the wait for a late sender in the same call.
+    AfterSenders,
+    /// After the waits for messages in the same call.
     AfterMessages,
 }
 

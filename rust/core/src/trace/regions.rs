@@ -31,7 +31,7 @@ pub enum RegionClass {
     SessionFinalize,
     /// `MPI_Send`, `MPI_Ssend`: sends that can block for their receiver.
     BlockingSend,
-    /// `MPI_Isendrecv`: its request completes with both a send and a receive.
+    /// `MPI_Sendrecv`, `MPI_Isendrecv`: one call sends and receives, and completes both.
     SendAndReceive,
     /// `MPI_Wait`, `MPI_Waitany`: complete at most one request.
     Wait,
@@ -249,7 +249,7 @@ impl RegionClass {
                 "win_wait" => Self::WinWait,
                 "win_test" => Self::WinTest,
                 "win_flush_all" => Self::FlushAll,
-                "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
+                "sendrecv" | "sendrecv_replace" | "isendrecv" | "isendrecv_replace" => Self::SendAndReceive,
                 "probe" | "mprobe" => Self::Probe,
                 _ if CREATORS.contains(&call.as_str()) => Self::Create,
                 _ if STARTS.contains(&call.as_str()) => Self::StartCollective,

@@ -22,7 +22,7 @@ use super::wait_state::WaitState;
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::{CommId, LocationId, ProcessId};
-use crate::matching::collectives::{Kind, Member, Times, match_all, neighborhood, neighbors};
+use crate::matching::collectives::{Kind, Member, match_all, neighborhood, neighbors};
 use crate::matching::flow::{Flow, Needs};
 use crate::matching::intercomms;
 use crate::matching::trees::{Part, inner_waits};
@@ -62,7 +62,7 @@ pub fn detect<R: Default + Send>(
         found.evaluate(trace, kind, members);
         also(more, kind, members);
     };
-    let (mut found, mut diagnostics) = match_all(trace, Times::Operation, begin, evaluate)?;
+    let (mut found, mut diagnostics) = match_all(trace, |_, _, member| member, begin, evaluate)?;
     let mut between = begin(0);
     of_groups(trace, &mut diagnostics, |kind, members| {
         if let Some(flow) = Flow::recorded(kind, members) {
@@ -124,7 +124,7 @@ pub fn detect<R: Default + Send>(
 
 /// Passes on the ways of data in the blocking operations on intercommunicators. Collective.
 fn of_groups(trace: &Trace, diagnostics: &mut Diagnostics, mut each: impl FnMut(Kind, &[Member])) -> Result<()> {
-    let operations = intercomms::operations(trace, Times::Operation, |_, _, _, _| ())?;
+    let operations = intercomms::operations(trace, |_, _, _, _| ())?;
     for ((comm, _, _), groups) in operations.into_iter().filter(|((_, blocks, _), _)| *blocks) {
         let size = groups[0].len() + groups[1].len();
         let place = groups.iter().flatten().next().map(|(first, ())| Place::at(first.location, first.begin));
@@ -166,8 +166,7 @@ impl Found {
         if kind == Kind::Init {
             return self.everybody(members, None, Some(Metric::InitCompletion));
         }
-        let times = members.iter().map(|member| (member.begin, member.end));
-        if let Some(flow) = Flow::inferred(kind, members, times) {
+        if let Some(flow) = Flow::inferred(kind, members) {
             return self.at_once(kind, flow, members);
         }
         let Some(flow) = Flow::recorded(kind, members) else { return };

@@ -115,10 +115,10 @@ fn begin(shard: &Shard, wait: &WaitState, of_call: &[WaitState], operations: &mu
         Position::Ahead => enter - wait.waiting,
         Position::AheadOfLatency => enter - other(&|kind| kind == Metric::GpuLaunchLatency) - wait.waiting,
         Position::BeginOfWhole => whole(wait, of_call).map_or(enter, |whole| begin(shard, whole, of_call, operations)),
+        Position::AfterSenders => enter + other(&|kind| kind == Metric::LateSender),
         Position::AfterMessages => {
-            let is_message = |kind: Metric| Pattern::class_of(kind).is_some_and(Class::is_message);
-            let messages = of_call.iter().filter(|other| is_message(other.kind)).map(|other| other.waiting);
-            enter + messages.max().unwrap_or(0).min(leave - enter)
+            let messages = of_call.iter().filter(|other| other.is_for_message()).map(|other| other.waiting);
+            enter + messages.sum::<i64>().min(leave - enter)
         }
         Position::AfterContention => {
             let is_lock = |class: Class| matches!(class, Class::Lock | Class::ThreadLock);

@@ -27,7 +27,7 @@ use bitcode::{Decode, Encode};
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::device_part::DevicePart;
 use super::findings::Findings;
@@ -35,6 +35,7 @@ use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId, ProcessId};
 use crate::matching::messages::{Matches, Need, Needs};
+use crate::matching::protocol::{Proofs, Protocol, ProtocolClassifier};
 use crate::matching::send_info::SendInfo;
 use crate::severity::{Accumulator, Metric, volume};
 use crate::trace::columns::Received;
@@ -53,6 +54,10 @@ pub struct LateReceiver {
     pub location: LocationId,
     /// Region instance that posted the receive.
     pub instance: InstanceId,
+    /// What is known of the protocol.
+    pub protocol: Protocol,
+    /// Whether both processes are on one node.
+    pub is_local: bool,
 }
 
 /// The findings of the receiving side.
@@ -62,8 +67,10 @@ pub struct Detected {
     pub findings: Findings,
     /// Possible Late Receivers; the senders decide whether they count.
     pub late_receivers: Vec<LateReceiver>,
-    /// Calls that complete several requests, or one of `MPI_Isendrecv`, and had a late sender.
-    pub candidates: FxHashSet<InstanceId>,
+    /// Calls that may complete a send as well and had a late sender, with the time that they waited for it, ticks.
+    pub candidates: FxHashMap<InstanceId, i64>,
+    /// What the messages prove about protocols.
+    pub proofs: Proofs,
     /// For each receive, [`Received::lead`].
     pub leads: Vec<u32>,
 }
@@ -84,10 +91,17 @@ struct Instance {
 
 /// Detects the Late Senders of a shard from its matched receives.
 #[must_use]
-pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) -> Detected {
+pub fn detect(
+    trace: &Trace,
+    shard: &Shard,
+    matches: &Matches,
+    classifier: &ProtocolClassifier,
+    window: usize,
+) -> Detected {
     let mut detector = Detector {
         trace,
         shard,
+        classifier,
         cells: Accumulator::new(&trace.tree),
         detected: Detected::default(),
         location: LocationId::NONE,
@@ -121,11 +135,11 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
             }
             if let Some(late) = detector.judge(receive, matches.send(row)) {
                 if detector.class(receive.instance) == RegionClass::WaitMany {
-                    detector.detected.candidates.insert(receive.instance);
+                    detector.note_candidate(receive.instance, late.waiting);
                     latest = Some(latest.filter(|latest| latest.waiting >= late.waiting).unwrap_or(late));
                 } else {
                     if detector.class(receive.request) == RegionClass::SendAndReceive {
-                        detector.detected.candidates.insert(receive.instance);
+                        detector.note_candidate(receive.instance, late.waiting);
                     }
                     detector.book(Some(late));
                 }
@@ -141,6 +155,7 @@ pub fn detect(trace: &Trace, shard: &Shard, matches: &Matches, window: usize) ->
 struct Detector<'a> {
     trace: &'a Trace,
     shard: &'a Shard,
+    classifier: &'a ProtocolClassifier,
     cells: Accumulator,
     detected: Detected,
     location: LocationId,
@@ -205,9 +220,18 @@ impl Detector<'_> {
         }
     }
 
+    fn note_candidate(&mut self, call: InstanceId, waiting: i64) {
+        let longest = self.detected.candidates.entry(call).or_insert(waiting);
+        *longest = waiting.max(*longest);
+    }
+
     /// Tells the sender how long its call lasted before the receive was posted ([`super::late_receiver`]).
     fn notify_sender(&mut self, receive: &Received, send: &SendInfo) {
         let posted = self.shard.enter(receive.request);
+        let (protocol, is_local) = (self.classifier.protocol(send, posted), self.classifier.is_local(send));
+        if !self.classifier.is_fixed(send.callpath) {
+            self.detected.proofs.add(is_local, send.bytes, protocol);
+        }
         let is_late = posted > send.complete_enter && posted < send.complete_leave;
         // Devices also say that somebody received what they sent.
         if is_late || self.class(receive.instance) == RegionClass::DeviceMessage {
@@ -217,6 +241,8 @@ impl Detector<'_> {
                 waiting: if is_late { posted - send.complete_enter } else { 0 },
                 location: self.shard.owner(self.location, receive.request),
                 instance: receive.request,
+                protocol,
+                is_local,
             });
         }
     }

@@ -238,7 +238,7 @@ fn book(trace: &Trace, shard: &Shard, inbox: &Inbox<Ready>, found: &Findings) ->
     all.sort_by_key(|&(ready, location)| (location, operation(ready).complete, ready.row));
     // Waits for messages in the same calls.
     let mut messages: Vec<(InstanceId, i64)> = Vec::new();
-    for wait in found.waits.iter().filter(|wait| matches!(wait.kind, Metric::LateSender | Metric::LateReceiver)) {
+    for wait in found.waits.iter().filter(|wait| wait.is_for_message()) {
         messages.push((wait.instance, wait.waiting));
     }
     messages.sort_unstable();
@@ -258,7 +258,7 @@ fn book(trace: &Trace, shard: &Shard, inbox: &Inbox<Ready>, found: &Findings) ->
         }
         let from = messages.partition_point(|&(instance, _)| instance < call);
         let of_messages = messages[from..].iter().take_while(|&&(instance, _)| instance == call);
-        let waited = of_messages.map(|&(_, waiting)| waiting).max().unwrap_or(0).min(leave - enter);
+        let waited = of_messages.map(|&(_, waiting)| waiting).sum::<i64>().min(leave - enter);
         let Some((last, _)) = of_call.iter().reduce(|last, next| if next.0.at > last.0.at { next } else { last })
         else {
             continue;

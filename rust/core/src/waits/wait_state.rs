@@ -5,7 +5,7 @@ use bitcode::{Decode, Encode};
 use crate::ids::{InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
-use crate::schema::{MetricSet, Pattern};
+use crate::schema::{Class, MetricSet, Pattern};
 use crate::severity::Metric;
 
 /// A call in which a location idles for a remote event.
@@ -60,6 +60,12 @@ impl WaitState {
         let ((location, instance), (cause_location, cause_instance)) = (call, cause);
         let last = LimitingFactor::Only;
         Self { kind, location, instance, waiting, cause_location, cause_instance, last, is_inferred: false }
+    }
+
+    /// Whether a call waits for a message: its send, or its receive.
+    #[must_use]
+    pub fn is_for_message(&self) -> bool {
+        Pattern::class_of(self.kind).is_some_and(Class::is_message)
     }
 
     /// Whether a device waits for another one.

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::clocks::constraints::{Found, Member};
 use crate::clocks::kind::Kind;
 use crate::ids::LocationId;
-use crate::matching::collectives::{self, Times};
+use crate::matching::collectives;
 use crate::matching::flow::{Flow, Needs, Records};
 use crate::matching::nonblocking;
 use crate::parallel::iter::prelude::*;
@@ -12,7 +12,7 @@ use crate::trace::Trace;
 
 /// The constraints of blocking operations, by owner of instances.
 pub(super) fn blocking(trace: &Trace) -> Result<Vec<Found>> {
-    let (found, _) = collectives::match_all(trace, Times::Operation, |_| Found::default(), add_operation)?;
+    let (found, _) = collectives::match_all(trace, |_, _, member| member, |_| Found::default(), add_operation)?;
     Ok(found)
 }
 

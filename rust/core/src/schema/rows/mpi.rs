@@ -192,6 +192,19 @@ macro_rules! mpi {
             source: "Scalasca, Late Receiver",
             ..WAIT
         },
+        /// Time in a call that sends and receives, after all that it receives was sent, before the receive of what it sends began.
+        ExchangeLateReceiver = "mpi_exchange_latereceiver" {
+            display_name: "Late Receiver in Exchange",
+            below: "mpi_point2point",
+            waits_for: "for receivers that are not ready yet",
+            look_at: "What the receiver does before it receives.",
+            paradigm: Paradigm::Mpi,
+            class: Some(Class::LateReceiver),
+            position: Position::AfterSenders,
+            document: "late-receiver",
+            source: "whywait",
+            ..WAIT
+        },
         /// Time the root of an N-to-1 operation waited for the last of the other processes to begin it.
         EarlyReduce = "mpi_earlyreduce" {
             display_name: "Early Reduce",

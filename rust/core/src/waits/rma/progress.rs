@@ -240,10 +240,13 @@ fn message_waits(trace: &Trace, shard: &Shard, found: &Findings) -> FxHashMap<In
         return FxHashMap::default();
     }
     let waits = found.waits.iter().filter(|wait| {
-        matches!(wait.kind, Metric::LateSender | Metric::LateReceiver)
-            && matches!(trace.class(shard, wait.instance), RegionClass::Wait | RegionClass::WaitMany)
+        wait.is_for_message() && matches!(trace.class(shard, wait.instance), RegionClass::Wait | RegionClass::WaitMany)
     });
-    waits.map(|wait| (wait.instance, shard.enter(wait.instance) + wait.waiting)).collect()
+    let mut ends = FxHashMap::default();
+    for wait in waits {
+        *ends.entry(wait.instance).or_insert_with(|| shard.enter(wait.instance)) += wait.waiting;
+    }
+    ends
 }
 
 /// What is known of the progress of a shard's calls after the first pass.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use bitcode::{Decode, Encode};
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId, RegionKey};
-use crate::matching::collectives::{self, Kind, Member, Times, match_all};
+use crate::matching::collectives::{self, Kind, Member, With, match_all};
 use crate::matching::flow::{Flow, Needs};
 use crate::matching::nonblocking::{Started, of_process};
 use crate::matching::trees::{Part, inner_waits};
@@ -237,10 +237,10 @@ pub(in crate::whatif) struct Call {
 }
 
 impl Call {
-    /// A call of a blocking operation; the member has its times.
-    pub(in crate::whatif) fn blocking(trace: &Trace, builder: &Builder, member: &Member) -> Self {
-        let number = builder.instance(trace, (member.location, member.instance));
-        Self { number, source: number, enter: member.begin, leave: member.end }
+    /// The call of a blocking operation in a shard.
+    pub(in crate::whatif) fn blocking(shard: &Shard, first: u32, member: &Member) -> Self {
+        let number = first + member.instance.number();
+        Self { number, source: number, enter: shard.enter(member.instance), leave: shard.leave(member.instance) }
     }
 
     /// The calls that start and complete a non-blocking operation in a shard.
@@ -265,14 +265,14 @@ pub(in crate::whatif) fn collect(
 ) -> Result<Vec<u32>> {
     let (found, _) = match_all(
         trace,
-        Times::Call,
+        |i, shard, member| With { member, with: Call::blocking(shard, builder.first_of(i), &member) },
         |_| Found::default(),
-        |found, kind, members| {
+        |found, kind, instance: &[With<Call>]| {
+            let (members, calls): (Vec<Member>, Vec<Call>) = instance.iter().map(|of| (of.member, of.with)).unzip();
             // `without_record` finds these, and those that create windows.
             if members[0].comm().is_none() && matches!(members[0].operation, CREATE_HANDLE | FILE_HANDLE) {
                 return;
             }
-            let calls: Vec<Call> = members.iter().map(|member| Call::blocking(trace, builder, member)).collect();
             let is_gone = |call: &Call| cut.has_call(call.number);
             if calls.iter().any(is_gone) {
                 found.gone.extend(calls.iter().filter(|call| !is_gone(call)).map(|call| call.number));
@@ -281,19 +281,18 @@ pub(in crate::whatif) fn collect(
             let flow = if on_device {
                 Flow::of_kernels(kind, members[0].operation)
             } else {
-                let times = calls.iter().map(|call| (call.enter, call.leave));
-                Flow::inferred(kind, members, times).or_else(|| Flow::recorded(kind, members))
+                Flow::inferred(kind, &members).or_else(|| Flow::recorded(kind, &members))
             };
-            let topology = || collectives::neighborhood(trace, members);
-            let mut operation = flow.and_then(|flow| of_flow(flow, members, &calls, topology));
+            let topology = || collectives::neighborhood(trace, &members);
+            let mut operation = flow.and_then(|flow| of_flow(flow, &members, &calls, topology));
             if let (Kind::AllToOne, false, Some(operation)) = (kind, on_device, &mut operation) {
-                operation.arcs.extend(in_tree(members, &calls));
+                operation.arcs.extend(in_tree(&members, &calls));
             }
             let is_known = operation.is_some() || !matches!(kind, Kind::Undecided | Kind::Neighborhood);
             found.undecided += u64::from(!is_known);
             let operation = match network {
                 None => operation,
-                Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, members, &calls)),
+                Some((network, nodes)) => operation.map(|of| on_network(of, network, nodes, trace, &members, &calls)),
             };
             found.operations.extend(operation);
         },

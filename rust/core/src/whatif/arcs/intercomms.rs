@@ -3,7 +3,7 @@
 
 use super::collectives::{Call, of_flow, on_network, refuse_parts};
 use crate::Result;
-use crate::matching::collectives::{Member, Times};
+use crate::matching::collectives::Member;
 use crate::matching::flow::Flow;
 use crate::matching::intercomms::{operation, operations, ways};
 use crate::trace::Trace;
@@ -21,8 +21,8 @@ pub(in crate::whatif) fn collect(
     assumptions: &mut Assumptions,
 ) -> Result<Vec<u32>> {
     let mut gone = Vec::new();
-    let found = operations(trace, Times::Call, |i, shard, nonblocking, member| match nonblocking {
-        None => Call::blocking(trace, builder, member),
+    let found = operations(trace, |i, shard, nonblocking, member| match nonblocking {
+        None => Call::blocking(shard, builder.first_of(i), member),
         Some(row) => Call::nonblocking(shard, builder.first_of(i), row),
     })?;
     let nonblocking = found.iter().filter(|((_, blocks, _), _)| !blocks);

@@ -18,7 +18,7 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, InstanceId, ProcessId, RegionKey};
 use crate::matching::messages::{Needs, Reason, match_all};
-use crate::matching::protocol::{Limits, Proofs, Protocol, ProtocolClassifier};
+use crate::matching::protocol::{Limits, Protocol, ProtocolClassifier};
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::severity::Metric;
@@ -122,7 +122,9 @@ fn sum(mut all: Sizes, other: Sizes) -> Sizes {
 fn late_receivers(analysis: &Analysis, builder: &Builder) -> Result<FxHashSet<(u32, u32)>> {
     let trace = &analysis.trace;
     let mut outgoing: Vec<Outbox<(u32, u32)>> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
-    for wait in own_waits(analysis).filter(|wait| wait.kind == Metric::LateReceiver) {
+    for wait in
+        own_waits(analysis).filter(|wait| matches!(wait.kind, Metric::LateReceiver | Metric::ExchangeLateReceiver))
+    {
         let calls = [(wait.location, wait.instance), (wait.cause_location, wait.cause_instance)];
         let [sent, posted] = calls.map(|call| builder.instance(trace, call));
         outgoing[trace.position(wait.location)].push(trace.shard_of[wait.cause_location], (sent, posted));
@@ -201,7 +203,7 @@ pub(in crate::whatif) fn collect(
         cut.messages(trace, builder, &gone)?;
         cut.partnerless(trace, builder);
     }
-    decide(trace, &mut found, assumptions)?;
+    decide(analysis.limits, &mut found, assumptions);
     let arcs: Vec<Vec<Raw>> = found
         .par_iter()
         .zip(&further)
@@ -224,15 +226,7 @@ pub(in crate::whatif) fn collect(
 }
 
 /// Decides the protocols that times do not prove.
-fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptions) -> Result<()> {
-    let proofs = found.par_iter().map(|messages| {
-        let mut proofs = Proofs::default();
-        for message in messages.iter().filter(|message| !message.is_named) {
-            proofs.add(message.is_local, message.bytes, message.protocol);
-        }
-        proofs
-    });
-    let limits = Limits::new(trace, proofs.collect())?.or_default();
+fn decide(limits: Limits, found: &mut [Vec<Message>], assumptions: &mut Assumptions) {
     let mut undecided = 0;
     for message in found.iter_mut().flatten().filter(|message| message.protocol == Protocol::Undecided) {
         if message.has_late_receiver {
@@ -244,7 +238,6 @@ fn decide(trace: &Trace, found: &mut [Vec<Message>], assumptions: &mut Assumptio
         message.protocol = if is_eager { Protocol::Eager } else { Protocol::Rendezvous };
     }
     assumptions.count(Assumption::UndecidedProtocol, undecided);
-    Ok(())
 }
 
 /// Arcs of a message.
