@@ -488,9 +488,9 @@ def late_receivers(trace: Trace, messages: dict[int, list[Message]], result: Res
         has_late_sender: dict[int, int] = {}
         for r in messages[thread.ref]:
             # MPI_Isendrecv has a receive and a send in one request, so that MPI_Wait may complete both.
-            if is_receive(r) and (r.here.name in WAIT_MANY or "sendrecv" in r.start.name.lower()):
-                if late_sender(r) > has_late_sender.get(id(r.here), 0):
-                    has_late_sender[id(r.here)] = late_sender(r)
+            may_send = r.here.name in WAIT_MANY or "sendrecv" in r.start.name.lower()
+            if is_receive(r) and may_send and late_sender(r) > has_late_sender.get(id(r.here), 0):
+                has_late_sender[id(r.here)] = late_sender(r)
         for s in messages[thread.ref]:
             if is_receive(s) or s.partner is None or s.done is None:
                 continue
