@@ -46,6 +46,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Result;
 use crate::ids::{CallPathId, LocationId};
+use crate::matching::threads::locks::ThreadLock;
 use crate::parallel::exchange::Exchange;
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
@@ -55,7 +56,6 @@ use crate::trace::management::{is_forker, management};
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::device::Devices;
-use crate::waits::locks::ThreadLock;
 
 use activities::Activity;
 use busy::BusyWaits;

@@ -57,6 +57,7 @@ use rustc_hash::FxHashMap;
 use crate::Result;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{InstanceId, LocationId, ProcessId};
+use crate::matching::threads::locks::ThreadLock;
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
@@ -65,7 +66,6 @@ use crate::trace::{NONE, Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use crate::waits::device::Devices;
-use crate::waits::locks::ThreadLock;
 use crate::waits::remote_calls::RemoteCalls;
 
 pub use cost_model::CostModel;

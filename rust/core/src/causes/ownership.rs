@@ -34,11 +34,11 @@ use super::table::{Extent, Table, WaitPart};
 use crate::by_location::by_location;
 use crate::galloping_search::partition_point_near;
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::matching::threads::locks::{Ownership, ThreadLock};
 use crate::schema::{Class, CostMetric};
 use crate::severity::Cost;
 use crate::trace::{NONE, Shard, Trace};
 use crate::waits::interval::union;
-use crate::waits::locks::{Ownership, ThreadLock};
 use crate::waits::posix::{self, Condition};
 use crate::waits::tasks::{TaskWait, TeamTasks, without};
 

@@ -20,9 +20,9 @@ use rustc_hash::FxHashMap;
 
 use super::points::{Anchor, Place, Position};
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
+use crate::matching::threads::lives::{Life, lives};
+use crate::matching::threads::teams::Teams;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::posix::{self, Life};
-use crate::waits::teams::teams;
 
 /// A stretch of another thread's events that stands in for a thread before it begins.
 #[derive(Clone, Copy, Debug)]
@@ -114,10 +114,9 @@ fn begins(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Begin> {
     let mut begins: Vec<Begin> = Vec::new();
     let position = |call, place| Anchor::new(call, place).position(trace, ProcessId::NONE);
     let is_parallel = |instance: InstanceId| trace.class(shard, instance) == RegionClass::Parallel;
-    let parts = teams(shard, process);
-    for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
-        let of = shard.location_of(&shard.forks, team[0].team.fork);
-        let part = |of| team.iter().find(|part| part.location == of && part.team.instance.is_some());
+    for team in Teams::new(shard, process).iter() {
+        let of = team.forker();
+        let part = |of| team.recorded().find(|part| part.location == of);
         let Some(own) = part(location) else { continue };
         let instance = own.team.instance;
         let forker = part(of).map(|part| part.team.instance);
@@ -129,7 +128,7 @@ fn begins(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Begin> {
         let of = if until.is_some() { of } else { location };
         begins.push(Begin { enter, of, until: until.unwrap_or(Position::END), end, join });
     }
-    for life in posix::lives(shard, process) {
+    for life in lives(shard, process) {
         let Some(creation) = life.creation().filter(|creation| creation.thread.0 == location) else { continue };
         begins.push(Begin {
             enter: shard.instances.enter[creation.thread.1],

@@ -10,11 +10,14 @@ use super::points::{Anchor, GroupSync, Place, Relation, SyncPoint, SyncPoints, S
 use super::states::States;
 use super::teams::ThreadSets;
 use crate::ids::{CommId, InstanceId, LocationId};
+use crate::matching::threads::lives::{Creation, Life, lives};
+use crate::matching::threads::locks::ThreadLock;
+use crate::matching::threads::rounds::rounds;
+use crate::matching::threads::teams::latest;
 use crate::schema::Class;
 use crate::severity::Metric;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::locks::ThreadLock;
-use crate::waits::posix::{self, Condition, Creation};
+use crate::waits::posix::{self, Condition};
 
 pub(super) fn collect(
     (trace, shard): (&Trace, &Shard),
@@ -24,14 +27,14 @@ pub(super) fn collect(
 ) {
     for (process, locks) in shard.processes.into_iter().zip(locks) {
         let process = &trace.definitions.processes[process];
-        for creation in posix::lives(shard, process).iter().filter_map(posix::Life::creation) {
+        for creation in lives(shard, process).iter().filter_map(Life::creation) {
             sync_points.pairs.push(created(shard, &creation));
         }
         let conditions = posix::conditions(trace, shard, process, locks);
         signals((trace, shard), &conditions, states, &mut sync_points.pairs);
         ownership::of_locks((trace, shard), (locks, &conditions), contended);
-        for round in posix::rounds(trace, shard, process) {
-            let Some(cause) = posix::latest(shard, &round) else { continue };
+        for round in rounds(trace, shard, process) {
+            let Some(cause) = latest(shard, round.iter().copied()) else { continue };
             let members = round.iter().map(|&(location, _)| location).collect();
             let set = sets.number(members);
             for call in round {

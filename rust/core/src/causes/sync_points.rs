@@ -26,13 +26,13 @@ use super::states::States;
 use super::teams::ThreadSets;
 use super::{devices, posix, teams};
 use crate::ids::CommId;
+use crate::matching::threads::locks::ThreadLock;
 use crate::schema::{Class, Pattern};
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, Participants};
 use crate::waits::device::Devices;
-use crate::waits::locks::ThreadLock;
 use crate::waits::remote_calls::RemoteCalls;
 
 /// Number of waits whose causes are looked up together.

@@ -11,11 +11,11 @@ use super::points::{Anchor, GroupSync, IdleTeamSpan, Place, Relation, SyncPoint,
 use super::states::States;
 use super::tasks;
 use crate::ids::{CommId, InstanceId, LocationId};
+use crate::matching::threads::teams::{Part, Teams, ThreadTeam};
 use crate::schema::Class;
 use crate::severity::Metric;
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::tasks::{Arrival, TeamTasks};
-use crate::waits::teams::{Part, barriers_of, teams};
 
 pub(super) fn collect(
     trace: &Trace,
@@ -28,20 +28,15 @@ pub(super) fn collect(
         return;
     }
     for process in shard.processes {
-        let parts = teams(shard, &trace.definitions.processes[process]);
         let mut last: Option<(LocationId, i64)> = None;
         let mut joined = i64::MIN;
-        for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
-            let parallel = |part: &&Part| {
-                part.team.instance.is_some() && trace.class(shard, part.team.instance) == RegionClass::Parallel
-            };
-            let members: Vec<&Part> = team.iter().filter(parallel).collect();
-            let row = team[0].team.fork;
-            let forker = shard.location_of(&shard.forks, row);
-            let fork = &shard.forks.rows[row as usize];
+        for team in Teams::new(shard, &trace.definitions.processes[process]).iter() {
+            let parallel = |part: &&Part| trace.class(shard, part.team.instance) == RegionClass::Parallel;
+            let members: Vec<&Part> = team.recorded().filter(parallel).collect();
+            let (fork, forker) = (team.fork(), team.forker());
             let first = members.iter().map(|part| shard.enter(part.team.instance)).min().unwrap_or(i64::MAX);
             // Who has lost its region still takes part in barriers.
-            let mut locations: Vec<LocationId> = team.iter().map(|part| part.location).collect();
+            let mut locations: Vec<LocationId> = team.parts.iter().map(|part| part.location).collect();
             locations.sort_unstable();
             let scope = SyncScope::Threads { set: sets.number(locations) };
             for part in &members {
@@ -109,22 +104,15 @@ fn group_sync(anchor: Anchor, class: Class, scope: SyncScope, waiting: i64, tota
     GroupSync { anchor, class, scope, waiting, total, completion }
 }
 
-/// The k-th barriers of all members are one.
 fn barriers(
     trace: &Trace,
     shard: &Shard,
     states: &mut States,
-    (members, scope, tasks): (&[Part], SyncScope, Option<&TeamTasks>),
+    (team, scope, tasks): (ThreadTeam, SyncScope, Option<&TeamTasks>),
     sync_points: &mut SyncPoints,
 ) {
-    let count = members.iter().map(|part| barriers_of(shard, part).len()).min().unwrap_or(0);
-    if members.iter().any(|part| barriers_of(shard, part).len() != count) {
-        return;
-    }
-    for k in 0..count {
-        let calls = || members.iter().map(|part| (part.location, barriers_of(shard, part)[k]));
-        let latest = calls().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last });
-        let Some(cause) = latest else { return };
+    for barrier in team.barriers().into_iter().flatten() {
+        let Some(cause) = barrier.latest() else { return };
         let arrival = |call: InstanceId| tasks.and_then(|tasks| tasks.arrival(shard, call, cause.1));
         // Where a thread runs tasks, its interval ends when the last thread arrives, and the next one begins at the Leave.
         let at = |call: (LocationId, InstanceId), has_tasks| {
@@ -132,7 +120,7 @@ fn barriers(
             Anchor::new(call, if has_tasks { of_tasks } else { Place::Leave })
         };
         let of_cause = at(cause, arrival(cause.1).is_some());
-        for call in calls() {
+        for call in barrier.calls() {
             let (enter, leave) = (shard.enter(call.1), shard.leave(call.1));
             let latest = shard.enter(cause.1).min(leave);
             let arrival = arrival(call.1);

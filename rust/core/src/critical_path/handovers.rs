@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use crate::causes::points::{Place, Point, Relation};
 use crate::causes::{Anchor, Class, CostModel, OwnWait, Position, Table};
 use crate::ids::{InstanceId, LocationId, ProcessId};
+use crate::matching::threads::teams::Teams;
 use crate::trace::{NONE, Trace};
-use crate::waits::teams::teams;
 
 /// The path moves to the cause of a wait.
 #[derive(Clone, Copy, Encode, Decode)]
@@ -227,11 +227,10 @@ impl<'a> Handovers<'a> {
         if !self.masters.contains_key(&call) {
             let shard = self.trace.shard(call.0);
             let process = self.trace.definitions.locations[call.0].process;
-            let parts = teams(shard, &self.trace.definitions.processes[process]);
-            for team in parts.chunk_by(|a, b| a.team.fork == b.team.fork) {
-                let forker = shard.location_of(&shard.forks, team[0].team.fork);
-                let own = team.iter().find(|part| part.location == forker && part.team.instance.is_some());
-                for part in team {
+            for team in Teams::new(shard, &self.trace.definitions.processes[process]).iter() {
+                let forker = team.forker();
+                let own = team.recorded().find(|part| part.location == forker);
+                for part in team.parts {
                     let master = own.unwrap_or(part);
                     self.masters.insert((part.location, part.team.instance), (master.location, master.team.instance));
                 }

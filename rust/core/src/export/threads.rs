@@ -4,8 +4,9 @@ use bitcode::{Decode, Encode};
 
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
+use crate::matching::threads::locks;
 use crate::trace::{RegionClass, Shard, Trace};
-use crate::waits::{locks, posix};
+use crate::waits::posix;
 
 /// The time in which a thread owns a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

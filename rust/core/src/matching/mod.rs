@@ -18,6 +18,7 @@ mod probes;
 pub mod protocol;
 pub(crate) mod send_info;
 pub(crate) mod signals;
+pub(crate) mod threads;
 mod time_order;
 pub mod transfers;
 pub(crate) mod trees;

@@ -13,8 +13,8 @@ use crate::Result;
 use crate::analysis::Analysis;
 use crate::diagnostics::Diagnostics;
 use crate::ids::{CallPathId, InstanceId, LocationId, ProcessId};
+use crate::matching::threads::locks::{self, LockKey, Ownership, ThreadLock};
 use crate::trace::{Shard, Trace};
-use crate::waits::locks::{self, LockKey, Ownership, ThreadLock};
 use crate::waits::posix;
 
 /// A lock of a process, or an ordered construct of a team.

@@ -25,10 +25,10 @@ use super::waited::{Waits, waited, waits};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId, RegionKey};
+use crate::matching::threads::teams::{Part, Teams, ThreadTeam};
 use crate::trace::{RegionClass, Shard, Trace};
 use crate::waits::interval::union;
 use crate::waits::tasks::within;
-use crate::waits::teams::{Part, teams};
 
 /// The share of instances in which one thread is last from which on it always is, the least number of instances, and the
 /// share of a thread's time by which the last thread of a tail is late at most.
@@ -118,9 +118,8 @@ impl Analysis {
                 let waits = waits(self, shard);
                 for process in shard.processes {
                     let mut constructs: FxHashMap<CallPathId, Gathered> = FxHashMap::default();
-                    let all = teams(shard, &trace.definitions.processes[process]);
-                    for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
-                        gather(shard, parts, (&classes, &waits), window, &mut constructs);
+                    for team in Teams::new(shard, &trace.definitions.processes[process]).iter() {
+                        gather(shard, team, (&classes, &waits), window, &mut constructs);
                     }
                     found.extend(constructs.into_iter().map(|(path, of)| of.finish(trace, (process, path))));
                 }
@@ -176,20 +175,20 @@ struct Gathered {
 /// Adds the instances of a team's constructs.
 fn gather(
     shard: &Shard,
-    parts: &[Part],
+    team: ThreadTeam,
     (classes, waits): (&[Option<Class>], &Waits),
     window: Option<&Range<i64>>,
     constructs: &mut FxHashMap<CallPathId, Gathered>,
 ) {
     let mut instances: FxHashMap<(CallPathId, u32), Vec<Share>> = FxHashMap::default();
-    for part in parts.iter().filter(|part| part.team.instance.is_some()) {
+    for part in team.recorded() {
         let of_location = waits.get(&part.location).map_or(&[][..], Vec::as_slice);
         let elsewhere = elsewhere(shard, part, of_location);
         let add = |key, share| instances.entry(key).or_default().push(share);
         shares(shard, part, classes, (of_location, &elsewhere), add);
     }
-    let fork = &shard.forks.rows[parts[0].team.fork as usize];
-    let members = || parts.iter().map(|part| part.team.instance).filter(|instance| instance.is_some());
+    let fork = team.fork();
+    let members = || team.recorded().map(|part| part.team.instance);
     let begin = members().map(|instance| shard.enter(instance)).min().unwrap_or(fork.fork);
     let end = members().map(|instance| shard.leave(instance)).max().unwrap_or(fork.fork);
     let join = if fork.join == i64::MIN { end } else { fork.join };

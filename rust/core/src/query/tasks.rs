@@ -18,9 +18,9 @@ use super::waited::{Waits, waited, waits};
 use crate::Result;
 use crate::analysis::Analysis;
 use crate::ids::{CallPathId, LocationId, ProcessId};
+use crate::matching::threads::teams::{Part, Teams, ThreadTeam};
 use crate::trace::Shard;
 use crate::waits::tasks::{Around, Scheduling, TaskLife, TeamTasks};
-use crate::waits::teams::{Part, teams};
 
 /// The tasks of a construct in a process.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -96,21 +96,20 @@ impl Analysis {
             }
             let waits = waits(self, shard);
             for process in shard.processes {
-                let all = teams(shard, &self.trace.definitions.processes[process]);
-                let of_teams = all.chunk_by(|a, b| a.team.fork == b.team.fork);
-                let of_teams: Vec<(&[Part], TeamTasks)> =
-                    of_teams.filter_map(|parts| Some((parts, TeamTasks::new(shard, parts)?))).collect();
+                let teams = Teams::new(shard, &self.trace.definitions.processes[process]);
+                let of_teams: Vec<(ThreadTeam, TeamTasks)> =
+                    teams.iter().filter_map(|team| Some((team, TeamTasks::new(shard, team)?))).collect();
                 let burdens = burdens(shard, &of_teams);
-                for (parts, tasks) in &of_teams {
+                for (team, tasks) in &of_teams {
                     for task in tasks.tasks.iter().filter(|task| counts(tasks.start(task))) {
                         if let Some(callpath) = construct(shard, tasks, task) {
                             constructs.entry((process, callpath)).or_default().push(measure(shard, tasks, task));
                         }
                     }
-                    if !counts(shard.forks.rows[parts[0].team.fork as usize].fork) {
+                    if !counts(team.fork().fork) {
                         continue;
                     }
-                    region(shard, (process, parts), (tasks, &burdens), &waits, &mut regions);
+                    region(shard, (process, team.parts), (tasks, &burdens), &waits, &mut regions);
                 }
             }
         }
@@ -131,7 +130,7 @@ fn construct(shard: &Shard, tasks: &TeamTasks, task: &TaskLife) -> Option<CallPa
 
 /// What it takes to start a task of each construct: the median time from when one could run to its start, of those that
 /// idle threads started, if there are enough of them.
-fn burdens(shard: &Shard, of_teams: &[(&[Part], TeamTasks)]) -> FxHashMap<CallPathId, i64> {
+fn burdens(shard: &Shard, of_teams: &[(ThreadTeam, TeamTasks)]) -> FxHashMap<CallPathId, i64> {
     const ENOUGH: usize = 5;
     let mut delays: FxHashMap<CallPathId, Vec<i64>> = FxHashMap::default();
     for (_, tasks) in of_teams {

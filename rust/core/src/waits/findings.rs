@@ -1,9 +1,9 @@
 //! What a stage finds in one shard.
 
 use super::device_part::DevicePart;
-use super::locks::ThreadLock;
 use super::wait_state::WaitState;
 use crate::diagnostics::Diagnostics;
+use crate::matching::threads::locks::ThreadLock;
 use crate::severity::Severity;
 
 /// The findings of a stage in one shard.

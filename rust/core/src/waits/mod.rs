@@ -13,14 +13,13 @@ mod findings;
 pub mod interval;
 pub mod late_receiver;
 pub mod late_sender;
-pub(crate) mod locks;
+mod locks;
 pub mod longest;
 pub(crate) mod nonblocking;
 pub(crate) mod posix;
 pub mod remote_calls;
 pub mod rma;
 pub(crate) mod tasks;
-pub(crate) mod teams;
 pub mod threads;
 mod wait_state;
 

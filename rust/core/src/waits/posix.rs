@@ -17,82 +17,17 @@
 use rustc_hash::FxHashMap;
 
 use super::findings::Findings;
-use super::locks::ThreadLock;
 use super::wait_state::WaitState;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId};
+use crate::matching::threads::lives::{Life, lives};
+use crate::matching::threads::locks::ThreadLock;
+use crate::matching::threads::rounds::rounds;
+use crate::matching::threads::teams::latest;
 use crate::severity::{Metric, Severity};
-use crate::trace::columns::{Thread, ThreadStep};
+use crate::trace::columns::Thread;
 use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};
-
-/// A record of a thread's life, and where it is.
-pub(crate) type LifeRecord = (LocationId, Thread);
-
-/// The life of a thread that another one creates.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Life {
-    pub create: Option<LifeRecord>,
-    pub begin: Option<LifeRecord>,
-    pub end: Option<LifeRecord>,
-    pub wait: Option<LifeRecord>,
-    /// One of several records of the same step, of which the earliest counts.
-    repeated: Option<LifeRecord>,
-}
-
-/// The lives of the threads of a process that were created one by one, in the order of their numbers.
-pub(crate) fn lives(shard: &Shard, process: &Process) -> Vec<Life> {
-    if shard.threads.rows.is_empty() {
-        return Vec::new();
-    }
-    let mut lives: FxHashMap<(u32, u64), Life> = FxHashMap::default();
-    for location in process.locations {
-        for &row in shard.threads.of(shard.local(location)) {
-            let life = lives.entry(row.thread).or_default();
-            let record = match row.step {
-                ThreadStep::Create => &mut life.create,
-                ThreadStep::Begin => &mut life.begin,
-                ThreadStep::End => &mut life.end,
-                ThreadStep::Wait => &mut life.wait,
-            };
-            let mut later = (location, row);
-            match record {
-                None => *record = Some(later),
-                Some(first) => {
-                    if row.time < first.1.time {
-                        std::mem::swap(first, &mut later);
-                    }
-                    life.repeated = Some(later);
-                }
-            }
-        }
-    }
-    let mut lives: Vec<_> = lives.into_iter().collect();
-    lives.sort_unstable_by_key(|&(thread, _)| thread);
-    lives.into_iter().map(|(_, life)| life).collect()
-}
-
-/// Creator and thread, with the calls in which they synchronize: the one that creates, and the thread's first function.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Creation {
-    pub creator: (LocationId, InstanceId),
-    pub thread: (LocationId, InstanceId),
-    /// When the creator's record was written, ticks.
-    pub time: i64,
-}
-
-impl Life {
-    /// The creation, if both sides are recorded.
-    pub(crate) fn creation(&self) -> Option<Creation> {
-        let ((creator, create), (thread, begin)) = (self.create?, self.begin?);
-        let is_known = create.instance.is_some() && begin.instance.is_some() && creator != thread;
-        is_known.then_some(Creation {
-            creator: (creator, create.instance),
-            thread: (thread, begin.instance),
-            time: create.time,
-        })
-    }
-}
 
 /// A thread waits for a condition variable.
 #[derive(Clone, Copy, Debug)]
@@ -237,43 +172,6 @@ fn match_signals(trace: &Trace, shard: &Shard, process: &Process, locks: &[Threa
     }
 }
 
-/// The rounds of the barriers of a process: the calls that are open at the earliest Leave, by location.
-pub(crate) fn rounds(trace: &Trace, shard: &Shard, process: &Process) -> Vec<Vec<(LocationId, InstanceId)>> {
-    if !trace.regions.has(RegionClass::ThreadBarrier) {
-        return Vec::new();
-    }
-    let mut calls: Vec<(LocationId, InstanceId)> = Vec::new();
-    for location in process.locations {
-        let barriers = |&instance: &InstanceId| trace.class(shard, instance) == RegionClass::ThreadBarrier;
-        calls.extend(shard.instances_of(location).filter(barriers).map(|instance| (location, instance)));
-    }
-    let mut by_leave = calls.clone();
-    calls.sort_by_key(|&(location, instance)| (shard.enter(instance), location));
-    by_leave.sort_by_key(|&(location, instance)| (shard.leave(instance), location));
-    let mut rounds = Vec::new();
-    let mut entered = calls.into_iter().peekable();
-    let mut last = i64::MIN;
-    for (_, first) in by_leave {
-        // It is part of the round before.
-        if shard.enter(first) <= last {
-            continue;
-        }
-        last = shard.leave(first);
-        let mut round = Vec::new();
-        while let Some(call) = entered.next_if(|&(_, instance)| shard.enter(instance) <= last) {
-            round.push(call);
-        }
-        round.sort_unstable();
-        rounds.push(round);
-    }
-    rounds
-}
-
-/// The call of a round that entered last; of several, that of the lowest location.
-pub(crate) fn latest(shard: &Shard, round: &[(LocationId, InstanceId)]) -> Option<(LocationId, InstanceId)> {
-    round.iter().copied().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last })
-}
-
 /// Detects the waits of a process's threads for each other.
 pub(super) fn book(trace: &Trace, shard: &Shard, process: &Process, locks: &[ThreadLock], findings: &mut Findings) {
     for life in lives(shard, process) {
@@ -283,7 +181,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, process: &Process, locks: &[Thr
         book_condition(shard, &condition, findings);
     }
     for round in rounds(trace, shard, process) {
-        let Some(cause) = latest(shard, &round) else { continue };
+        let Some(cause) = latest(shard, round.iter().copied()) else { continue };
         if round.len() == 1 {
             findings.diagnostics.add(DiagnosticKind::LoneBarrier, cause.0, shard.enter(cause.1));
         }

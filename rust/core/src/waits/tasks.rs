@@ -24,11 +24,11 @@ use rustc_hash::FxHashMap;
 
 use super::findings::Findings;
 use super::interval::union;
-use super::teams::{Part, barriers_of, task_around, taskwaits_of, teams};
 use super::threads;
 use super::wait_state::WaitState;
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId};
+use crate::matching::threads::teams::{Barrier, Part, Teams, ThreadTeam, barriers_of, task_around, taskwaits_of};
 use crate::severity::{Metric, Severity};
 use crate::trace::columns::{TaskInstance, TaskRun, TaskWait as Construct};
 use crate::trace::shard::BusyBarrier;
@@ -145,11 +145,11 @@ pub(crate) struct Arrival {
 
 impl TeamTasks {
     /// The tasks of a team; `None` if it has none.
-    pub(crate) fn new(shard: &Shard, parts: &[Part]) -> Option<Self> {
+    pub(crate) fn new(shard: &Shard, team: ThreadTeam) -> Option<Self> {
         if shard.task_instances.is_empty() {
             return None;
         }
-        let fork = parts[0].team.fork;
+        let (fork, parts) = (team.row(), team.parts);
         let mut runs: Vec<Run> = Vec::new();
         for part in parts {
             let (span, of_thread) = (span(shard, part), shard.tasks.of(shard.local(part.location)));
@@ -186,7 +186,7 @@ impl TeamTasks {
         let mut creations: Vec<(LocationId, i64)> =
             tasks.iter().map(|task| (task.instance.creator, task.instance.created)).collect();
         creations.sort_unstable();
-        let meetings = meetings(shard, parts);
+        let meetings = meetings(shard, team);
         let (ready, by_end) = Default::default();
         let mut found = Self { runs, tasks, calls, by_parent, children, ready, by_end, barriers, meetings, creations };
         found.find_ready();
@@ -483,9 +483,8 @@ pub(crate) fn detect(trace: &Trace, shard: &Shard) -> Detected {
         return detected;
     }
     for process in shard.processes {
-        let all = teams(shard, &trace.definitions.processes[process]);
-        for parts in all.chunk_by(|a, b| a.team.fork == b.team.fork) {
-            let Some(tasks) = TeamTasks::new(shard, parts) else { continue };
+        for team in Teams::new(shard, &trace.definitions.processes[process]).iter() {
+            let Some(tasks) = TeamTasks::new(shard, team) else { continue };
             tasks.book(trace, shard, &mut detected);
         }
     }
@@ -626,19 +625,12 @@ fn end_of_block(shard: &Shard, instance: InstanceId, idle: &[Range<i64>]) -> i64
 }
 
 /// The barriers of a team.
-fn meetings(shard: &Shard, parts: &[Part]) -> Vec<Meeting> {
-    let count = barriers_of(shard, &parts[0]).len();
-    if parts.iter().any(|part| barriers_of(shard, part).len() != count) {
-        return Vec::new();
-    }
-    let one = |k: usize| {
-        let calls = || parts.iter().map(|part| (part.location, barriers_of(shard, part)[k]));
-        let latest =
-            calls().reduce(|last, call| if shard.enter(call.1) > shard.enter(last.1) { call } else { last })?;
-        let end = calls().map(|(_, call)| shard.leave(call)).min()?;
-        Some(Meeting { latest, end })
+fn meetings(shard: &Shard, team: ThreadTeam) -> Vec<Meeting> {
+    let one = |barrier: Barrier| {
+        let end = barrier.calls().map(|(_, call)| shard.leave(call)).min()?;
+        Some(Meeting { latest: barrier.latest()?, end })
     };
-    (0..count).filter_map(one).collect()
+    team.barriers().into_iter().flatten().filter_map(one).collect()
 }
 
 /// The parts of stretches of time, in order, that lie in a window.

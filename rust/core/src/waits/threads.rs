@@ -14,14 +14,13 @@
 //! *Source*: specification.md#team-management, specification.md#barriers-of-threads.
 
 use super::findings::Findings;
-use super::teams::{Part, barriers_of, task_around, taskwaits_of, teams};
+use super::posix;
 use super::wait_state::WaitState;
-use super::{locks, posix};
 use crate::by_location::by_location;
 use crate::diagnostics::DiagnosticKind;
-use crate::ids::LocationId;
+use crate::matching::threads::locks;
+use crate::matching::threads::teams::{Part, Teams, ThreadTeam, task_around, taskwaits_of};
 use crate::severity::{Accumulator, Metric, Severity};
-use crate::trace::columns::Fork;
 use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};
 
@@ -55,22 +54,16 @@ pub(super) fn add_severities(trace: &Trace, shard: &Shard, findings: &mut Findin
 }
 
 fn book_teams(trace: &Trace, shard: &Shard, process: &Process, findings: &mut Findings) {
-    for parts in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
-        let row = parts[0].team.fork;
-        let fork = &shard.forks.rows[row as usize];
-        let forker = shard.location_of(&shard.forks, row);
-        for part in parts {
-            book_management(shard, fork, forker, part, &mut findings.severities);
+    for team in Teams::new(shard, process).iter() {
+        for part in team.recorded() {
+            book_management(shard, team, part, &mut findings.severities);
         }
-        book_barriers(trace, shard, parts, findings);
+        book_barriers(trace, shard, team, findings);
     }
 }
 
-fn book_management(shard: &Shard, fork: &Fork, forker: LocationId, part: &Part, severities: &mut Vec<Severity>) {
-    let instance = part.team.instance;
-    if instance.is_none() {
-        return;
-    }
+fn book_management(shard: &Shard, team: ThreadTeam, part: &Part, severities: &mut Vec<Severity>) {
+    let (fork, instance) = (team.fork(), part.team.instance);
     // Clock errors must not give a thread more time than there is between fork and join.
     let last = if fork.join == i64::MIN { shard.leave(instance) } else { fork.join };
     let begin = (shard.enter(instance).min(last) - fork.fork).max(0);
@@ -81,29 +74,19 @@ fn book_management(shard: &Shard, fork: &Fork, forker: LocationId, part: &Part, 
     add(Metric::OmpFork, callpath, begin);
     add(Metric::OmpManagement, callpath, begin + end);
     add(Metric::Time, callpath, begin + end);
-    if location == forker && fork.callpath.is_some() {
+    if location == team.forker() && fork.callpath.is_some() {
         add(Metric::Time, fork.callpath, -(begin + end));
     }
 }
 
-fn book_barriers(trace: &Trace, shard: &Shard, parts: &[Part], findings: &mut Findings) {
-    let barriers = |part: &Part| barriers_of(shard, part);
-    let count = barriers(&parts[0]).len();
-    if parts.iter().any(|part| barriers(part).len() != count) {
-        let location = parts[0].location;
-        findings.diagnostics.add(
-            DiagnosticKind::UnknownTeam,
-            location,
-            shard.forks.rows[parts[0].team.fork as usize].fork,
-        );
+fn book_barriers(trace: &Trace, shard: &Shard, team: ThreadTeam, findings: &mut Findings) {
+    let Some(barriers) = team.barriers() else {
+        findings.diagnostics.add(DiagnosticKind::UnknownTeam, team.parts[0].location, team.fork().fork);
         return;
-    }
-    for k in 0..count {
-        let members = || parts.iter().map(|part| (part.location, barriers(part)[k]));
-        let last =
-            members().reduce(|last, member| if shard.enter(member.1) > shard.enter(last.1) { member } else { last });
-        let Some(cause) = last else { return };
-        for (part, (location, instance)) in parts.iter().zip(members()) {
+    };
+    for barrier in barriers {
+        let Some(cause) = barrier.latest() else { return };
+        for (part, (location, instance)) in team.parts.iter().zip(barrier.calls()) {
             let kind = match trace.regions.class(trace.tree.region(shard.callpath(instance))) {
                 RegionClass::ExplicitBarrier => Metric::OmpExplicitBarrierWait,
                 _ => Metric::OmpImplicitBarrierWait,

@@ -5,7 +5,7 @@ use bitcode::{Decode, Encode};
 use super::calls::{Calls, sum_by_callpath};
 use crate::Result;
 use crate::ids::CallPathId;
-use crate::waits::locks::ThreadLock;
+use crate::matching::threads::locks::ThreadLock;
 use crate::waits::posix;
 
 /// The waits for the locks of a call path.

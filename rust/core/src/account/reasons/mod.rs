@@ -29,7 +29,7 @@ mod slow_places;
 mod turns;
 
 use crate::Result;
-use crate::waits::locks::ThreadLock;
+use crate::matching::threads::locks::ThreadLock;
 
 pub use barriers::NeedlessBarriers;
 pub use bursts::{Combinable, Repeated};

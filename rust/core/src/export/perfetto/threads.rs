@@ -14,13 +14,13 @@ use crate::analysis::Analysis;
 use crate::export::selection::Selection;
 use crate::export::threads::{Owned, each_owned};
 use crate::ids::ProcessId;
+use crate::matching::threads::teams::Teams;
 use crate::queues::Quantity;
 use crate::schema::{Class, Pattern};
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
 use crate::waits::nonblocking::{Operation, operations};
 use crate::waits::tasks::TeamTasks;
-use crate::waits::teams::teams;
 
 /// Counters of a process, in their order.
 #[derive(Clone, Copy)]
@@ -63,17 +63,12 @@ impl Threads {
             owned.retain(|own| selection.lasts(own.begin, own.end));
             owned.sort_by_key(|own| (own.begin, Reverse(own.end), own.lock));
             let (mut ready, mut running) = (Vec::new(), Vec::new());
-            let teams = if shard.task_instances.is_empty() {
-                Vec::new()
-            } else {
-                teams(shard, &trace.definitions.processes[process])
-            };
-            let parts = teams.chunk_by(|a, b| a.team.fork == b.team.fork);
-            for parts in parts.filter_map(|parts| TeamTasks::new(shard, parts)) {
-                for task in &parts.tasks {
-                    ready.extend([(task.ready, 1), (parts.start(task), -1)]);
+            let teams = Teams::new(shard, &trace.definitions.processes[process]);
+            for tasks in teams.iter().filter_map(|team| TeamTasks::new(shard, team)) {
+                for task in &tasks.tasks {
+                    ready.extend([(task.ready, 1), (tasks.start(task), -1)]);
                 }
-                for run in &parts.runs {
+                for run in &tasks.runs {
                     running.extend([(run.run.begin, 1), (run.run.end, -1)]);
                 }
             }

@@ -8,15 +8,18 @@
 
 use crate::diagnostics::Diagnostics;
 use crate::ids::{InstanceId, LocationId};
+use crate::matching::threads::lives::lives;
+use crate::matching::threads::locks;
+use crate::matching::threads::rounds::rounds;
+use crate::matching::threads::teams::{Teams, ThreadTeam};
 use crate::whatif::graph::builder::{Builder, MEASURED, Node, Raw, enter, leave, stop};
 use crate::whatif::graph::steps::Kind;
 
 use crate::severity::Metric;
 use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};
+use crate::waits::posix;
 use crate::waits::tasks::TeamTasks;
-use crate::waits::teams::{Part, barriers_of, teams};
-use crate::waits::{locks, posix};
 
 /// Finds the arcs of all threads.
 pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
@@ -25,7 +28,7 @@ pub(in crate::whatif) fn collect(trace: &Trace, builder: &mut Builder) {
         let threads = Threads { shard, first };
         for process in shard.processes {
             let process = &trace.definitions.processes[process];
-            for team in teams(shard, process).chunk_by(|a, b| a.team.fork == b.team.fork) {
+            for team in Teams::new(shard, process).iter() {
                 threads.team(team, builder);
                 threads.taskwaits(trace, team, builder);
             }
@@ -43,15 +46,13 @@ struct Threads<'a> {
 }
 
 impl Threads<'_> {
-    fn team(&self, team: &[Part], builder: &mut Builder) {
+    fn team(&self, team: ThreadTeam, builder: &mut Builder) {
         let shard = self.shard;
-        let row = team[0].team.fork;
-        let fork = &shard.forks.rows[row as usize];
-        let forker = shard.location_of(&shard.forks, row);
-        let master = team.iter().find(|part| part.location == forker && part.team.instance.is_some());
+        let (fork, forker) = (team.fork(), team.forker());
+        let master = team.recorded().find(|part| part.location == forker);
         let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
         let at = master.map(|part| enters[part.team.instance]);
-        let others = || team.iter().filter(|part| part.location != forker && part.team.instance.is_some());
+        let others = || team.recorded().filter(|part| part.location != forker);
         if let Some(forked) = self.stop(builder, forker, fork.fork, at, Kind::Point) {
             for part in others() {
                 let (position, begin) = (enters[part.team.instance], shard.enter(part.team.instance));
@@ -78,27 +79,21 @@ impl Threads<'_> {
         self.barriers(team, builder);
     }
 
-    /// The k-th barriers of all members are one.
-    fn barriers(&self, team: &[Part], builder: &mut Builder) {
-        let of = |part: &Part| barriers_of(self.shard, part).to_vec();
-        let all: Vec<Vec<InstanceId>> = team.iter().map(of).collect();
-        if all.iter().any(|of| of.len() != all[0].len()) || team.len() < 2 {
-            return;
-        }
-        for k in 0..all[0].len() {
-            let mut members = Vec::with_capacity(team.len());
-            for (part, of) in team.iter().zip(&all) {
-                let (begin, end) = (self.shard.enter(of[k]), self.shard.leave(of[k]));
-                let tasks = self.shard.tasks.of(self.shard.local(part.location));
+    fn barriers(&self, team: ThreadTeam, builder: &mut Builder) {
+        for barrier in team.barriers().into_iter().flatten().filter(|_| team.parts.len() > 1) {
+            let mut members = Vec::with_capacity(team.parts.len());
+            for (location, call) in barrier.calls() {
+                let (begin, end) = (self.shard.enter(call), self.shard.leave(call));
+                let tasks = self.shard.tasks.of(self.shard.local(location));
                 let last = tasks[..tasks.partition_point(|task| task.end <= end)].last();
                 let source = last.filter(|task| task.begin >= begin).and_then(|task| {
-                    let number = self.stop(builder, part.location, task.end, None, Kind::Point)?;
+                    let number = self.stop(builder, location, task.end, None, Kind::Point)?;
                     Some((stop(number), task.end))
                 });
-                members.push(source.unwrap_or((enter(self.first + of[k].number()), begin)));
+                members.push(source.unwrap_or((enter(self.first + call.number()), begin)));
             }
             let waiting: Vec<(u32, u32)> =
-                all.iter().map(|of| (self.first + of[k].number(), members.len() as u32)).collect();
+                barrier.calls().map(|(_, call)| (self.first + call.number(), members.len() as u32)).collect();
             builder.meet(&members, &waiting, MEASURED);
         }
     }
@@ -121,7 +116,7 @@ impl Threads<'_> {
     }
 
     /// A taskwait or taskgroup construct ends after the task that its thread waited for.
-    fn taskwaits(&self, trace: &Trace, team: &[Part], builder: &mut Builder) {
+    fn taskwaits(&self, trace: &Trace, team: ThreadTeam, builder: &mut Builder) {
         let Some(tasks) = TeamTasks::new(self.shard, team) else { return };
         let waits = tasks.waits(trace, self.shard);
         for wait in waits.iter().filter(|wait| matches!(wait.kind, Metric::OmpTaskWaitWait | Metric::OmpTaskGroupWait))
@@ -135,7 +130,7 @@ impl Threads<'_> {
     /// Signals, and barriers of POSIX threads.
     fn posix(&self, trace: &Trace, process: &Process, builder: &mut Builder) {
         let call = |instance: InstanceId| self.first + instance.number();
-        for round in posix::rounds(trace, self.shard, process) {
+        for round in rounds(trace, self.shard, process) {
             let members: Vec<(Node, i64)> =
                 round.iter().map(|&(_, instance)| (enter(call(instance)), self.shard.enter(instance))).collect();
             let waiting: Vec<(u32, u32)> =
@@ -161,7 +156,7 @@ impl Threads<'_> {
 
     /// The arcs of threads that were created one by one.
     fn created(&self, process: &Process, builder: &mut Builder) {
-        for life in posix::lives(self.shard, process) {
+        for life in lives(self.shard, process) {
             let Some((own, begin)) = life.begin else { continue };
             let first = self.shard.event_offsets[self.shard.local(own)];
             if let Some((creator, create)) = life.create

@@ -11,8 +11,8 @@ use whywait_otf2::Event;
 
 use super::selection::{Selection, in_selection};
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::matching::threads::teams::Teams;
 use crate::trace::{Shard, Trace};
-use crate::waits::teams::teams;
 use crate::whatif::graph::builder::Builder;
 use crate::{Error, Result};
 
@@ -124,12 +124,10 @@ impl Cut {
     fn add_teams(&mut self, trace: &Trace) {
         for shard in &trace.shards {
             for process in shard.processes {
-                for part in teams(shard, &trace.definitions.processes[process]) {
-                    let forker = shard.location_of(&shard.forks, part.team.fork);
-                    if part.location == forker || part.team.instance.is_none() {
-                        continue;
-                    }
-                    let time = shard.forks.rows[part.team.fork as usize].fork;
+                let teams = Teams::new(shard, &trace.definitions.processes[process]);
+                let parts = teams.iter().flat_map(|team| team.recorded().map(move |part| (team, part)));
+                for (team, part) in parts.filter(|(team, part)| part.location != team.forker()) {
+                    let (forker, time) = (team.forker(), team.fork().fork);
                     let inside = self.ranges[forker].iter().any(|range| {
                         let times = &shard.events.time;
                         times[*range.start() as usize] <= time && time < times[*range.end() as usize]
