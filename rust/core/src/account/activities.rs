@@ -62,8 +62,10 @@ pub(super) fn of_tree(trace: &Trace) -> Vec<Activity> {
     };
     let mut of_nodes: Vec<Activity> = trace.tree.nodes().iter().map(|node| of_region(node.region)).collect();
     if !of_nodes.contains(&Activity::Own) {
-        for activity in of_nodes.iter_mut().filter(|activity| **activity == Activity::Unknown) {
-            *activity = Activity::Own;
+        for (activity, node) in of_nodes.iter_mut().zip(trace.tree.nodes()) {
+            if Regions::is_program(node.region) {
+                *activity = Activity::Own;
+            }
         }
     }
     of_nodes
@@ -115,6 +117,8 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
         };
     }
     match paradigm {
+        // It waits for what no record tells.
+        Paradigm::USER if region.role == RegionRole::THREAD_WAIT => Activity::Unknown,
         Paradigm::OPENMP => match region.role {
             RegionRole::BARRIER | RegionRole::IMPLICIT_BARRIER => Activity::Barrier,
             // A recorded block inside a construct is the program's own.
@@ -347,5 +351,6 @@ mod tests {
         ] {
             assert_eq!(activity("!$omp it", Paradigm::OPENMP, role), expected, "{role:?}");
         }
+        assert_eq!(activity("poll", Paradigm::USER, RegionRole::THREAD_WAIT), Activity::Unknown);
     }
 }
