@@ -5,6 +5,22 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+# What the tables of OpenMP have in common, and what each has besides.
+_OPENMP = (
+    "start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER, globalTid INTEGER, correlationId INTEGER, "
+    "nameId INTEGER, eventKind INTEGER"
+)
+_CONSTRUCTS = {
+    "PARALLEL": "parallelId INTEGER, parentTaskId INTEGER",
+    "SYNC_REGION": "parallelId INTEGER, taskId INTEGER, kind INTEGER",
+    "SYNC_REGION_WAIT": "parallelId INTEGER, taskId INTEGER, kind INTEGER",
+    "TASK": "parallelId INTEGER, taskId INTEGER, kind INTEGER",
+    "TASK_CREATE": "parentTaskId INTEGER, newTaskId INTEGER",
+    "WORKSHARE": "kind INTEGER, parallelId INTEGER, taskId INTEGER, count INTEGER",
+    "MUTEX_WAIT": "kind INTEGER, waitId INTEGER, taskId INTEGER",
+    "CRITICAL_SECTION": "kind INTEGER, waitId INTEGER",
+    "MUTEX_RELEASED": "kind INTEGER, waitId INTEGER, taskId INTEGER",
+}
 # Of each table the columns that the reader knows.
 TABLES = {
     "META_DATA_EXPORT": "name TEXT NOT NULL, value TEXT",
@@ -40,9 +56,18 @@ TABLES = {
     "MPI_COMMUNICATORS": "rank INTEGER, timestamp INTEGER, commHandle INTEGER, parentHandle INTEGER, "
     "localRank INTEGER, size INTEGER, groupRoot INTEGER, groupRootUid INTEGER, members TEXT, commUid INTEGER",
     "OSRT_API": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER",
+    **{f"OPENMP_EVENT_KIND_{table}": f"{_OPENMP}, {columns}" for table, columns in _CONSTRUCTS.items()},
+    **dict.fromkeys(
+        ("CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH", "CUPTI_ACTIVITY_KIND_OPENACC_OTHER"),
+        "start INTEGER, end INTEGER, eventKind INTEGER, nameId INTEGER, globalTid INTEGER, lineNo INTEGER, "
+        "srcFile INTEGER, funcName INTEGER, bytes INTEGER",
+    ),
+    "UCP_SUBMIT_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, packedSize INTEGER",
 }
 PHRASE = "must not appear in any output"
 MS = 1_000_000
+# UTC of sessions.
+START = 1_790_000_000_000_000_000
 # The handle of MPI_COMM_WORLD, of which no export has a row.
 WORLD = 0x60
 
@@ -67,7 +92,7 @@ class Report:
         UTC of the session, in ns.
     """
 
-    def __init__(self, rank=0, *, says_rank=True, start=1_790_000_000_000_000_000, system=None):
+    def __init__(self, rank=0, *, says_rank=True, start=START, system=None):
         self.rank, self.strings = rank, {}
         self.rows = {name: [] for name in TABLES}
         self.add("META_DATA_EXPORT", name="EXPORT_PRODUCT_VERSION", value="2025.1.1.1")
@@ -110,6 +135,11 @@ class Report:
         return self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL", **at, **where, correlationId=correlation, shortName=self.name(name)
         )
+
+    def openmp(self, table, number, begin, end, **values):
+        """Add a construct of OpenMP on the thread with a number, in ms."""
+        at = {"start": round(begin * MS), "end": round(end * MS), "globalTid": thread(self.rank, number)}
+        return self.add(f"OPENMP_EVENT_KIND_{table}", **at, **values)
 
     def system(self, name, begin, end, *, number=1):
         """Add a call of the operating system, in ms."""
@@ -154,3 +184,25 @@ class Report:
                 base.execute(statement)
             base.commit()
         return path
+
+
+class MpiReport(Report):
+    """A report from MPI_Init to MPI_Finalize, with the given calls between 1 and 90 ms."""
+
+    def write(self, path, **options):
+        self.mpi("MPI_Init", 0, 1).mpi("MPI_Finalize", 90, 91)
+        return super().write(path, **options)
+
+
+def visits(run, location=0):
+    """Return what a location does: name, begin and end in ms of the session of a made report."""
+    names = {row["id"]: row["name"] for row in run.definitions["Region"].to_pylist()}
+    begun, done = [], []
+    for event in run.events(location).to_pylist():
+        if event["type"] == "Enter":
+            begun.append((event["region"], event["time"]))
+        elif event["type"] == "Leave":
+            at = max(place for place, (region, _) in enumerate(begun) if region == event["region"])
+            region, begin = begun.pop(at)
+            done.append((names[region], (begin - START) / 1e6, (event["time"] - START) / 1e6))
+    return sorted(done, key=lambda visit: (visit[1], -visit[2]))

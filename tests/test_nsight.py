@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from whywait.cli import main
 from whywait.hypotheses import Scale
 
-from tests.nsight_files import PHRASE, Report, process, thread
+from tests.nsight_files import PHRASE, START, MpiReport, Report, process, thread, visits
 from tests.results import SHARED, UNRECORDED
 
 DATA = Path(__file__).parent / "data/nsight"
 CASES = SHARED / "nsight"
 NCCL = DATA / "nccl"
-START = 1_790_000_000_000_000_000
 
 
 def case(name):
@@ -56,20 +55,6 @@ def found(result):
     """Return the waits between ranks that a result has."""
     own = [row for row in result.wait_states().to_pylist() if row["kind"].startswith(PATTERNS)]
     return sorted((row["kind"], row["rank"], row["cause_rank"], round(row["waiting"] * 1e9)) for row in own)
-
-
-def visits(run, location=0):
-    """Return what a location does: name, begin and end in ms of the session of a made report."""
-    names = {row["id"]: row["name"] for row in run.definitions["Region"].to_pylist()}
-    begun, done = [], []
-    for event in run.events(location).to_pylist():
-        if event["type"] == "Enter":
-            begun.append((event["region"], event["time"]))
-        elif event["type"] == "Leave":
-            at = max(place for place, (region, _) in enumerate(begun) if region == event["region"])
-            region, begin = begun.pop(at)
-            done.append((names[region], (begin - START) / 1e6, (event["time"] - START) / 1e6))
-    return sorted(done, key=lambda visit: (visit[1], -visit[2]))
 
 
 def costs(result, metrics=("delay_ccl", "delay_ccl_longterm")):
@@ -320,7 +305,7 @@ def test_damaged_pages_are_left_out_or_refused(tmp_path):
     assert any("NVTX_EVENTS: 1 pages cannot be read" in text for _, _, text in run.oddities)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_a_file_that_is_cut_says_so(share, tmp_path):
     report = Report()
     for number in range(4000):
@@ -467,32 +452,6 @@ def test_synchronizations_name_streams_and_events(tmp_path):
             base.execute(f"UPDATE CUPTI_ACTIVITY_KIND_{table} SET eventSyncId = NULL")
         base.commit()
     assert sorted(waits(path)) == right
-
-
-def test_long_calls_of_the_system_are_on_call_paths(tmp_path):
-    report = MpiReport(0).range("work", 1, 20)
-    report.system("pread64", 2, 3).system("nanosleep", 4, 5).system("read", 6, 6.05)
-    report.mpi("MPI_Barrier", 10, 12).system("poll", 10.5, 11.5)
-    report.call("cudaDeviceSynchronize_v3020", 13, 15).system("sem_wait", 13.5, 14.5)
-    report.range("other", 1, 2, number=2)
-    # A thread, and a process, that only wait.
-    report.system("poll", 1, 80, number=3)
-    report.rank = 7
-    report.system("waitpid", 1, 80)
-    report.rank = 0
-    run = whywait.open(report.write(tmp_path / "report.sqlite"))
-    assert run.locations.num_rows == 2
-    assert [name for name, *_ in visits(run)] == [
-        "MPI_Init",
-        "work",
-        "pread64",
-        "nanosleep",
-        "MPI_Barrier",
-        "cudaDeviceSynchronize",
-        "MPI_Finalize",
-    ]
-    (region,) = [row for row in run.definitions["Region"].to_pylist() if row["name"] == "pread64"]
-    assert region["region_role"] == "FILE_IO"
 
 
 def test_each_process_may_call_its_device_the_first(tmp_path):
@@ -697,14 +656,6 @@ def test_sessions_that_no_clock_relates_are_corrected(late, tmp_path):
 
 
 # MPI
-
-
-class MpiReport(Report):
-    """A report from MPI_Init to MPI_Finalize, with the given calls between 1 and 90 ms."""
-
-    def write(self, path, **options):
-        self.mpi("MPI_Init", 0, 1).mpi("MPI_Finalize", 90, 91)
-        return super().write(path, **options)
 
 
 def written(directory, *reports):

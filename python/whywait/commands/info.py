@@ -191,10 +191,10 @@ def _of_nsight(known: dict[str, Any], groups: list[dict[str, Any]]) -> Iterator[
     yield f"  {'tables':<20}" + ", ".join(f"{name} {rows:,}" for name, rows in known["tables"])
     if known["unread"]:
         yield f"  {'not analyzed':<20}{', '.join(known['unread'])}"
-    if not known["mpi"] and not groups:
+    if "MPI" not in known["untested"] and not groups:
         yield f"  {'communication':<20}none is recorded: nsys profile --trace=mpi,cuda,nvtx"
-    if known["mpi"]:
-        yield f"  {'MPI':<20}read by NVIDIA's published schema, not yet tested with a recorded file"
+    for model in known["untested"]:
+        yield f"  {model:<20}read by NVIDIA's published schema, not yet tested with a recorded file"
     for what, count in known["notes"]:
         yield f"  {'inferred':<20}{count:,} {what}"
 

@@ -49,6 +49,8 @@ const RESOLUTION: u64 = 1_000_000_000;
 pub(crate) struct Numbers {
     pub(crate) regions: Vec<Vec<u32>>,
     pub(crate) contexts: Vec<Vec<u32>>,
+    /// The communicator of the first team of each rank; those of others follow.
+    pub(crate) teams: Vec<u32>,
     /// The devices whose memory is known; none stands for that of the host.
     pub(crate) memories: Vec<Option<i64>>,
 }
@@ -267,5 +269,30 @@ fn communicators(catalog: &mut Catalog, ranks: &[Rank], matched: &Matched) {
         }
         let name = catalog.string(&comm.name);
         catalog.add(Comm { id, name, group, parent: UNDEFINED, flags: CommFlag::NONE });
+    }
+    teams(catalog, ranks, matched.comms.len() as u32, groups.len() as u32 + 1);
+}
+
+/// The teams of threads: communicators and groups from these numbers on.
+fn teams(catalog: &mut Catalog, ranks: &[Rank], mut comm: u32, mut group: u32) {
+    if ranks.iter().all(|rank| rank.teams.is_empty()) {
+        return;
+    }
+    // Members are places in the list of all threads.
+    let mut all = Vec::new();
+    let mut firsts = Vec::with_capacity(ranks.len());
+    for (place, rank) in ranks.iter().enumerate() {
+        firsts.push(all.len() as u64);
+        all.extend((0..rank.threads.len()).map(|thread| location(place, thread)));
+    }
+    catalog.group(group, GroupType::COMM_LOCATIONS, Paradigm::OPENMP, all);
+    for (rank, first) in ranks.iter().zip(firsts) {
+        for team in &rank.teams {
+            group += 1;
+            let members = team.threads.iter().map(|thread| first + u64::from(*thread)).collect();
+            catalog.group(group, GroupType::COMM_GROUP, Paradigm::OPENMP, members);
+            catalog.add(Comm { id: comm, name: 0, group, parent: UNDEFINED, flags: CommFlag::NONE });
+            comm += 1;
+        }
     }
 }

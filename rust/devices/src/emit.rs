@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, Type};
+use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, Paradigm, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{AttributeValue, Attributes, Event, EventSink};
 
@@ -13,6 +13,7 @@ use crate::kinds::{Flow, Kind};
 use crate::matching::{Message, Operation};
 use crate::members::Member;
 use crate::rank::{Memory, Rank, Stream, Work};
+use crate::teams::Task;
 use crate::thread::{Detail, Thread, Visit};
 
 /// A rank as its events are sent.
@@ -22,6 +23,8 @@ pub(crate) struct Emitter<'a> {
     /// Regions and call paths of the run for those of the rank.
     pub(crate) regions: &'a [u32],
     pub(crate) contexts: &'a [u32],
+    /// The communicator of its first team.
+    pub(crate) first_team: u32,
     /// The devices whose memory is known, by the number of the metric.
     pub(crate) memories: &'a [Option<i64>],
     /// Operations and messages of the rank's members.
@@ -68,22 +71,22 @@ impl Emitter<'_> {
         self.regions.get(region as usize).copied().unwrap_or(NONE)
     }
 
-    /// Sends the events of a thread, with samples of memory.
-    pub(crate) fn thread(&self, thread: &Thread, samples: &[Memory], sink: &mut dyn EventSink) {
+    /// Sends the events of the thread at a place, with samples of memory.
+    pub(crate) fn thread(&self, at: usize, thread: &Thread, samples: &[Memory], sink: &mut dyn EventSink) {
         let mut open: Vec<&Visit> = Vec::new();
         let mut memory = samples.iter().copied();
         for visit in &thread.visits {
             while let Some(ended) = open.pop_if(|open| open.end <= visit.begin) {
                 self.memory(&mut memory, ended.end, sink);
-                self.leave(ended, sink);
+                self.leave(at, ended, &open, sink);
             }
             self.memory(&mut memory, visit.begin, sink);
-            self.enter(visit, sink);
+            self.enter(at, visit, sink);
             open.push(visit);
         }
         while let Some(ended) = open.pop() {
             self.memory(&mut memory, ended.end, sink);
-            self.leave(ended, sink);
+            self.leave(at, ended, &open, sink);
         }
         self.memory(&mut memory, i64::MAX, sink);
     }
@@ -101,7 +104,8 @@ impl Emitter<'_> {
         }
     }
 
-    fn leave(&self, visit: &Visit, sink: &mut dyn EventSink) {
+    /// Leaves a visit of the thread at a place; `open` are those around it.
+    fn leave(&self, at: usize, visit: &Visit, open: &[&Visit], sink: &mut dyn EventSink) {
         match visit.detail {
             Detail::Operation(member) if !self.is_pending(member) => self.receive(member, visit.end, sink),
             Detail::Call(call) => records(self.rank.calls.records(call).1, visit.end, sink),
@@ -112,12 +116,69 @@ impl Emitter<'_> {
             _ => {}
         }
         sink.leave(visit.end, self.region(visit.region));
+        match visit.detail {
+            Detail::Team(team) => {
+                record(sink, visit.end, &Event::ThreadTeamEnd { thread_team: self.first_team + team });
+                if self.forks(at, team) {
+                    record(sink, visit.end, &Event::ThreadJoin { model: Paradigm::OPENMP });
+                }
+            }
+            Detail::Task(task) => {
+                let (thread_team, creating_thread, generation_number) = self.task(task);
+                let ended = Event::ThreadTaskComplete { thread_team, creating_thread, generation_number };
+                record(sink, visit.end, &ended);
+                // The task in which it ran goes on.
+                let is_boundary = |visit: &&&Visit| matches!(visit.detail, Detail::Task(_) | Detail::Team(_));
+                let around = open.iter().rev().find(is_boundary);
+                if let Some(Detail::Task(task)) = around.map(|visit| visit.detail) {
+                    self.switch_to(task, visit.end, sink);
+                }
+            }
+            _ => {}
+        }
     }
 
-    fn enter(&self, visit: &Visit, sink: &mut dyn EventSink) {
+    /// Whether the thread at a place forks a team.
+    fn forks(&self, at: usize, team: u32) -> bool {
+        let team = self.rank.teams.get(team as usize);
+        team.and_then(|team| team.threads.first()).is_some_and(|first| *first as usize == at)
+    }
+
+    /// A task as records name it.
+    fn task(&self, task: u32) -> (u32, u32, u32) {
+        let Task { team, creator, number } = self.rank.tasks[task as usize];
+        (self.first_team + team, creator, number)
+    }
+
+    fn switch_to(&self, task: u32, time: i64, sink: &mut dyn EventSink) {
+        let (thread_team, creating_thread, generation_number) = self.task(task);
+        record(sink, time, &Event::ThreadTaskSwitch { thread_team, creating_thread, generation_number });
+    }
+
+    /// Enters a visit of the thread at a place.
+    fn enter(&self, at: usize, visit: &Visit, sink: &mut dyn EventSink) {
         let (time, region) = (visit.begin, self.region(visit.region));
         match visit.detail {
             Detail::None | Detail::Wait(_) => sink.enter(time, region),
+            Detail::Team(team) => {
+                if self.forks(at, team) {
+                    let threads = self.rank.teams[team as usize].threads.len();
+                    let (model, number_of_requested_threads) = (Paradigm::OPENMP, threads as u32);
+                    record(sink, time, &Event::ThreadFork { model, number_of_requested_threads });
+                }
+                record(sink, time, &Event::ThreadTeamBegin { thread_team: self.first_team + team });
+                sink.enter(time, region);
+            }
+            Detail::Task(task) => {
+                self.switch_to(task, time, sink);
+                sink.enter(time, region);
+            }
+            Detail::Creation(task) => {
+                sink.enter(time, region);
+                let (thread_team, creating_thread, generation_number) = self.task(task);
+                let created = Event::ThreadTaskCreate { thread_team, creating_thread, generation_number };
+                record(sink, time, &created);
+            }
             Detail::Call(call) => {
                 sink.enter(time, region);
                 records(self.rank.calls.records(call).0, time, sink);

@@ -27,6 +27,7 @@ mod numbering;
 mod rank;
 mod recording;
 mod regions;
+mod teams;
 mod thread;
 
 pub use align::{Item, shift};
@@ -44,6 +45,7 @@ pub use numbering::{RANK_PATTERNS, by_name, numbers};
 pub use rank::{Awaits, Device, Memory, Rank, Stream, Work};
 pub use recording::{DeviceRecording, Source, location_id};
 pub use regions::{Copy, Region, Regions};
+pub use teams::{Task, Team};
 pub use thread::{Detail, Thread, Visit};
 
 /// No detail, no name, no number.

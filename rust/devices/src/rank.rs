@@ -9,6 +9,7 @@ use crate::calls::Calls;
 use crate::facts::RankFacts;
 use crate::members::Member;
 use crate::regions::Region;
+use crate::teams::{Task, Team};
 use crate::thread::{Detail, Thread};
 
 /// Times that can be one of a run, ns.
@@ -109,6 +110,10 @@ pub struct Rank {
     pub members: Vec<Member>,
     /// What is recorded with calls of its threads.
     pub calls: Calls,
+    /// Teams of its threads, and their tasks.
+    pub teams: Vec<Team>,
+    /// See `teams`.
+    pub tasks: Vec<Task>,
     /// Whether it knows of several groups of ranks.
     pub has_several_groups: bool,
 }

@@ -65,7 +65,12 @@ impl DeviceRecording {
         facts.groups.extend(matched.groups.iter().cloned());
         let Source { path, name, creator, tool } = source;
         let has_devices = ranks.iter().any(|rank| !rank.streams.is_empty());
-        let (numbers, regions, contexts) = unite(&ranks);
+        let (mut numbers, regions, contexts) = unite(&ranks);
+        let mut next = matched.comms.len() as u32;
+        for rank in &ranks {
+            numbers.teams.push(next);
+            next += rank.teams.len() as u32;
+        }
         let anchor = Anchor {
             machine_name: if has_devices { "GPU cluster" } else { "cluster" }.to_owned(),
             creator: creator.to_owned(),
@@ -104,6 +109,7 @@ impl DeviceRecording {
             rank,
             regions: &self.numbers.regions[place],
             contexts: &self.numbers.contexts[place],
+            first_team: self.numbers.teams[place],
             memories: &self.numbers.memories,
             operations: &self.matched.operations[place],
             messages: &self.matched.messages[place],
@@ -111,7 +117,7 @@ impl DeviceRecording {
         if let Some(thread) = rank.threads.get(at) {
             // Memory is that of the process.
             let memory = if at == 0 { rank.memory.as_slice() } else { &[] };
-            emitter.thread(thread, memory, sink);
+            emitter.thread(at, thread, memory, sink);
         } else if let Some(stream) = rank.streams.get(at - rank.threads.len()) {
             emitter.stream(stream, sink);
         }

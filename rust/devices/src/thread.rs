@@ -28,6 +28,12 @@ pub enum Detail {
     Wait(u32),
     /// The call, in `calls`.
     Call(u32),
+    /// The thread's part in a parallel region: the team, in `teams`.
+    Team(u32),
+    /// A task that runs, in `tasks`.
+    Task(u32),
+    /// The task that a call creates, in `tasks`.
+    Creation(u32),
 }
 
 /// A thread of the host.

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_devices::{
-    Awaits, Copy, Device, Kind as Operation, NONE, Rank, RankFacts, Region, Regions, Stream, Work as PlacedWork,
+    Awaits, Calls, Copy, Device, Kind as Operation, NONE, Rank, RankFacts, Region, Regions, Stream, Work as PlacedWork,
 };
+use whywait_otf2::Event;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
 use crate::host::Hosts;
@@ -14,6 +15,7 @@ use crate::names::Names;
 use crate::nccl::{self, Made, Material};
 use crate::options::Options;
 use crate::rows::{EventRecord, Kind, ProcessRows, Span, Sync, Task, Work};
+use crate::teams;
 
 /// Threads that the tool or libraries run for themselves.
 const OWN_THREADS: [&str; 3] = ["[NS", "[NSys", "CUPTI worker"];
@@ -33,6 +35,8 @@ pub(crate) struct Built {
     pub(crate) loose: u64,
     /// Rows that it was made of.
     pub(crate) rows: u64,
+    /// What happens to locks of OpenMP: calls after those of MPI.
+    locks: Vec<(Option<Event<'static>>, Option<Event<'static>>)>,
 }
 
 /// Makes a rank of a process.
@@ -46,18 +50,21 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
             thread.spans.push(Span { begin, end, detail: number, name, kind: Kind::Mpi });
         }
     }
+    let formed = teams::form(&mut rows);
     rows.threads.retain(|thread| thread.is_of_program() && !OWN_THREADS.iter().any(|own| thread.name.starts_with(own)));
-    // The first thread is the one that began MPI, or else does most of it, or else most of anything.
-    rows.threads
-        .sort_by_key(|thread| (!thread.begins_mpi, Reverse(thread.mpi_calls), Reverse(thread.spans.len()), thread.id));
+    // The first thread is the one that began MPI, or else does most of it, or else forks most often, or else does most of all.
+    rows.threads.sort_by_key(|thread| {
+        (!thread.begins_mpi, Reverse((thread.mpi_calls, thread.forks, thread.spans.len())), thread.id)
+    });
     if let Some((_, rest)) = rows.threads.split_first_mut() {
         rest.sort_by_key(|thread| thread.id);
     }
     let ProcessRows { rank: said, threads, mut works, syncs, events, operations, .. } = rows;
     works.sort_by_key(|work| (work.stream, work.begin, work.end));
+    let (teams, tasks) = formed.in_order(&threads);
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
     let launched = works.iter().filter_map(|work| work.correlation).collect();
-    let mut hosts = Hosts::new(names, launched);
+    let mut hosts = Hosts::new(names, launched, program.calls.len() as u32);
     let threads: Vec<_> = threads.into_iter().map(|thread| hosts.thread(thread)).collect();
     let Hosts { mut regions, contexts, launches, ranges, issues, crossings, loose, .. } = hosts;
     let material = Material {
@@ -101,11 +108,14 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
         works: placed,
         syncs: awaits(&syncs, &events),
         members,
+        teams,
+        tasks,
         ..Rank::default()
     };
     rank.follow_streams();
     let rows = (spans + works.len()) as u64;
-    Built { rank, program, said, made: nccl::made(&operations), unlaunched, crossings, loose, rows }
+    let made = nccl::made(&operations);
+    Built { rank, program, said, made, unlaunched, crossings, loose, rows, locks: formed.locks }
 }
 
 impl Built {
@@ -113,6 +123,14 @@ impl Built {
     pub(crate) fn shift(&mut self, by: i64) {
         self.rank.shift(by);
         self.program.shift(by);
+    }
+
+    /// Takes over what is recorded with its calls of MPI.
+    pub(crate) fn record(&mut self, calls: Calls) {
+        self.rank.calls = calls;
+        for (begin, end) in std::mem::take(&mut self.locks) {
+            self.rank.calls.add(begin, end);
+        }
     }
 
     /// What is known of it.

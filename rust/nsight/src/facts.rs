@@ -28,8 +28,8 @@ pub struct Facts {
     pub clocks: &'static str,
     /// Whether the clocks of the reports of one node may differ.
     pub has_separate_clocks: bool,
-    /// Whether there are calls of MPI.
-    pub has_mpi: bool,
+    /// Programming models whose tables are read as NVIDIA's schema describes them, untested with a recorded file.
+    pub untested: Vec<&'static str>,
     /// What is inferred or left out, with its number.
     pub notes: Vec<(String, u64)>,
 }

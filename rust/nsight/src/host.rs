@@ -6,9 +6,11 @@ use rustc_hash::FxHashMap;
 use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Thread, Visit, nest};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
+use crate::constructs::Construct;
 use crate::mpi::role;
 use crate::names::Names;
 use crate::rows::{Kind, NO_DETAIL, Span, ThreadRows};
+use crate::system;
 
 /// What launched a work.
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +98,8 @@ pub(crate) struct Hosts<'a> {
     pub(crate) loose: u64,
     /// The region of each name, and the step that the name tells.
     known: FxHashMap<(Kind, u32), (u32, Option<i64>)>,
+    /// The number of the first call that takes or gives back a lock: those of MPI come before.
+    first_lock: u32,
 }
 
 /// A step that the name of a range tells: what comes before its number.
@@ -108,13 +112,13 @@ fn step(name: &str) -> Option<(&str, i64)> {
     is_step.then_some((front, number))
 }
 
-/// The role of a call of the operating system.
-fn system_role(name: &str) -> RegionRole {
-    let name = name.trim_end_matches("64");
-    let files =
-        ["read", "readv", "pread", "preadv", "fread", "write", "writev", "pwrite", "pwritev", "fwrite", "fsync"];
-    let others = ["fdatasync", "sync_file_range", "sendfile", "fflush"];
-    if files.contains(&name) || others.contains(&name) { RegionRole::FILE_IO } else { RegionRole::FUNCTION }
+/// Whether what happens inside is a matter of the library that is called.
+const fn is_library(kind: Kind) -> bool {
+    match kind {
+        Kind::Mpi | Kind::OpenAcc => true,
+        Kind::OpenMp(construct) => construct.waits(),
+        _ => false,
+    }
 }
 
 /// The name of a call without the version of its interface: `cudaLaunchKernel_v7000` is `cudaLaunchKernel`.
@@ -154,8 +158,8 @@ fn leave_out_loose(spans: &mut Vec<Span>) -> u64 {
 }
 
 impl<'a> Hosts<'a> {
-    /// No threads yet; `launched` are the numbers of works.
-    pub(crate) fn new(names: &'a Names, launched: Vec<u64>) -> Self {
+    /// No threads yet; `launched` are the numbers of works, and `first_lock` follows the calls of MPI.
+    pub(crate) fn new(names: &'a Names, launched: Vec<u64>, first_lock: u32) -> Self {
         Self {
             names,
             regions: Regions::default(),
@@ -166,6 +170,7 @@ impl<'a> Hosts<'a> {
             crossings: 0,
             loose: 0,
             known: FxHashMap::default(),
+            first_lock,
         }
     }
 
@@ -193,16 +198,13 @@ impl<'a> Hosts<'a> {
                 self.ranges.push((span.name, span.detail));
                 continue;
             }
-            // What a library does of the system is its way to wait.
-            if span.kind == Kind::System && is_in_library {
+            // What a library does of the system, or of the network, is its way to wait.
+            if matches!(span.kind, Kind::System | Kind::Ucx) && is_in_library {
                 paths.push(path);
                 continue;
             }
             let (region, step) = self.region(span);
-            let mut detail = match (span.kind, is_rest) {
-                (Kind::Mpi, false) => u32::try_from(span.detail).map_or(Detail::None, Detail::Call),
-                _ => Detail::None,
-            };
+            let mut detail = if is_rest { Detail::None } else { self.detail(span) };
             if matches!(span.kind, Kind::Runtime | Kind::Driver) {
                 if span.detail != NO_DETAIL && !is_rest {
                     detail = Detail::Correlation(span.detail);
@@ -216,7 +218,7 @@ impl<'a> Hosts<'a> {
                     detail = Detail::Step(number);
                     has_steps = true;
                 }
-                let is_in_library = is_in_library || span.kind == Kind::Mpi;
+                let is_in_library = is_in_library || is_library(span.kind);
                 paths.push(Path { context: self.contexts.node(context, region), is_in_library, ..path });
             }
             visits.push(Visit { begin, end, region, detail });
@@ -225,12 +227,25 @@ impl<'a> Hosts<'a> {
         Thread { id, name, visits, has_steps }
     }
 
+    /// What is recorded with a span, unless it is a call of CUDA.
+    fn detail(&self, span: &Span) -> Detail {
+        let Ok(number) = u32::try_from(span.detail) else { return Detail::None };
+        match span.kind {
+            Kind::Mpi => Detail::Call(number),
+            Kind::OpenMp(Construct::Parallel | Construct::Part) => Detail::Team(number),
+            Kind::OpenMp(Construct::Task) => Detail::Task(number),
+            Kind::OpenMp(Construct::TaskCreate) => Detail::Creation(number),
+            Kind::OpenMp(_) => Detail::Call(self.first_lock + number),
+            _ => Detail::None,
+        }
+    }
+
     fn region(&mut self, span: &Span) -> (u32, Option<i64>) {
         if let Some(known) = self.known.get(&(span.kind, span.name)) {
             return *known;
         }
-        let name = self.names.get(span.name);
-        let name = if name.is_empty() { "unknown" } else { name };
+        let recorded = self.names.get(span.name);
+        let name = if recorded.is_empty() { "unknown" } else { recorded };
         let mut number = None;
         let region = match span.kind {
             Kind::Range | Kind::LooseRange | Kind::Nccl => match step(name) {
@@ -241,7 +256,10 @@ impl<'a> Hosts<'a> {
                 }
                 None => Region::user(name.to_owned()),
             },
-            Kind::System => Region::new(name.to_owned(), Paradigm::USER, system_role(name)),
+            Kind::OpenMp(construct) => construct.region(recorded),
+            Kind::OpenAcc => Region::new(name.to_owned(), Paradigm::OPENACC, RegionRole::FUNCTION),
+            Kind::System => system::region(name),
+            Kind::Ucx => Region::user(name.to_owned()),
             Kind::Mpi => Region::new(name.to_owned(), Paradigm::MPI, role(name)),
             Kind::Runtime | Kind::Driver => {
                 Region::new(without_version(name).to_owned(), Paradigm::CUDA, RegionRole::FUNCTION)

@@ -12,6 +12,7 @@
 
 mod build;
 mod clocks;
+mod constructs;
 mod detect;
 mod facts;
 mod host;
@@ -25,6 +26,8 @@ mod report;
 mod rows;
 mod schema;
 pub mod sqlite;
+mod system;
+mod teams;
 
 pub use detect::detect;
 pub use facts::{Facts, ReportFacts};

@@ -23,6 +23,13 @@ use crate::{Error, Result};
 const MOST_RANKS: i64 = 1 << 20;
 /// The last number of a name stands for the rank if nothing else does: `report.3.sqlite`.
 const NUMBER: &str = r"^(?:.*[^0-9])?";
+/// Programming models that no recorded file was at hand of, with begin and end of the names of their tables.
+const UNTESTED: [(&str, &str, &str); 4] = [
+    ("MPI", "MPI_", "_EVENTS"),
+    ("OpenMP", "OPENMP_", ""),
+    ("OpenACC", "CUPTI_ACTIVITY_KIND_OPENACC", ""),
+    ("UCX", "UCP_", "_EVENTS"),
+];
 
 /// The reports of a run.
 #[derive(Debug)]
@@ -89,7 +96,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     said(&communication.counts, &mut facts);
     run.groups = communication.groups;
     for (process, calls) in processes.iter_mut().zip(communication.calls) {
-        process.built.rank.calls = calls;
+        process.built.record(calls);
     }
     let made: Vec<Vec<nccl::Made>> = processes.iter().map(|process| process.built.made.clone()).collect();
     let mut ranks: Vec<_> = processes.into_iter().map(|process| process.built.rank).collect();
@@ -282,6 +289,9 @@ fn of_reports(reports: &[Report], processes: &[Process], begins: &Begins) -> Fac
     for (name, rows) in reports.iter().flat_map(|report| &report.read) {
         *tables.entry(name).or_default() += rows;
     }
+    let is_read =
+        |(_, begin, end): &(&str, &str, &str)| tables.keys().any(|name| name.starts_with(begin) && name.ends_with(end));
+    let untested = UNTESTED.iter().filter(|model| is_read(model)).map(|(model, ..)| *model).collect();
     let unread: BTreeSet<&String> = reports.iter().flat_map(|report| &report.unread).collect();
     Facts {
         reports: (0..)
@@ -298,7 +308,7 @@ fn of_reports(reports: &[Report], processes: &[Process], begins: &Begins) -> Fac
         unread: unread.into_iter().cloned().collect(),
         clocks: begins.how,
         has_separate_clocks: begins.are_separate,
-        has_mpi: processes.iter().any(|process| !process.built.program.calls.is_empty()),
+        untested,
         notes: Vec::new(),
     }
 }

@@ -9,11 +9,13 @@ use rustc_hash::FxHashMap;
 use whywait_devices::{Device, NONE, file_name};
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
+use crate::constructs::{TABLES, Table as Constructs};
 use crate::names::Names;
 use crate::options::Options;
 use crate::payload::Layouts;
 use crate::rows::{
-    ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, ProcessRows, Span, Sync, Task, ThreadRows, Work,
+    ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, OpenMpRow, ProcessRows, Span, Sync, Task,
+    ThreadRows, Work,
 };
 use crate::schema::{NAMES, base, find};
 use crate::sqlite::{Database, Row, Table};
@@ -38,8 +40,9 @@ const LONGEST_MESSAGE: usize = 160;
 /// More ranks than any run has.
 const MOST_RANKS: u32 = 1 << 20;
 /// How the names of tables begin that say something of the program and are not read.
-const UNREAD: [&str; 6] =
-    ["CUPTI_ACTIVITY_KIND_OPENACC", "OPENMP_", "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_", "UCP_"];
+const UNREAD: [&str; 4] = ["SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_", "OPENMP_EVENT_KIND_TASK_SCHEDULE"];
+/// Tables of UCX: what MPI does inside, and what programs call themselves.
+const UCX: [&str; 3] = ["UCP_EVENTS", "UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS"];
 /// A call of the operating system is of interest from this length on, ns.
 const SHORTEST_SYSTEM_CALL: i64 = 100_000;
 /// The domains of ranges that the tool or libraries make.
@@ -117,6 +120,7 @@ impl Report {
                 oddities: Vec::new(),
             },
             threads: FxHashMap::default(),
+            all_names: options.all_names,
         };
         reader.read()?;
         Ok(reader.report)
@@ -173,6 +177,8 @@ struct Reader {
     report: Report,
     /// The place of each thread in its process.
     threads: FxHashMap<i64, usize>,
+    /// Whether names are as they are in the file, and calls within libraries are read.
+    all_names: bool,
 }
 
 /// Begin and end of a row whose first two columns are these; nothing if there is no begin, or if they cannot be.
@@ -190,8 +196,11 @@ impl Reader {
         self.definitions()?;
         self.runtime()?;
         self.ranges()?;
+        self.openmp()?;
+        self.openacc()?;
         self.mpi()?;
         self.system()?;
+        self.ucx()?;
         self.works()?;
         self.syncs()?;
         self.rest();
@@ -424,6 +433,80 @@ impl Reader {
         Ok(())
     }
 
+    fn openmp(&mut self) -> Result<()> {
+        let mut has_synchronizations = false;
+        for Constructs { name, object, construct } in TABLES {
+            if name.ends_with("_SYNC_REGION_WAIT") && has_synchronizations {
+                continue;
+            }
+            let columns = ["start", "end", "globalTid", "nameId", "parallelId", "kind", object];
+            let mut rows = 0;
+            self.scan(name, &columns, |reader, row| {
+                let (Some((begin, end)), Some(thread)) = (times(row), row.integer(2)) else {
+                    return row.leave_out();
+                };
+                let (text, kind) = (row.integer(3), row.integer(5));
+                let Some(construct) = construct(kind) else { return };
+                let name = reader.report.names.of(text);
+                let [parallel, object] = [4, 6].map(|column| row.integer(column).unwrap_or(ABSENT));
+                let (end, own) = (end.unwrap_or(begin), thread & THREAD);
+                reader.process(thread).openmp.push(OpenMpRow {
+                    begin,
+                    end,
+                    thread: own,
+                    parallel,
+                    object,
+                    name,
+                    construct,
+                });
+                reader.thread(thread);
+                rows += 1;
+            })?;
+            has_synchronizations |= rows > 0 && name.ends_with("_SYNC_REGION");
+        }
+        Ok(())
+    }
+
+    /// Constructs of `OpenACC`, with their places in the program.
+    fn openacc(&mut self) -> Result<()> {
+        let mut known: FxHashMap<(u32, u32, i64), u32> = FxHashMap::default();
+        for table in [
+            "CUPTI_ACTIVITY_KIND_OPENACC_OTHER",
+            "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH",
+            "CUPTI_ACTIVITY_KIND_OPENACC_DATA",
+        ] {
+            self.scan(table, &["start", "end", "globalTid", "nameId", "srcFile", "lineNo"], |reader, row| {
+                let thread = row.integer(2);
+                let [name, file] = [3, 4].map(|column| row.integer(column));
+                let names = &mut reader.report.names;
+                let (name, file, line) = (names.of(name), names.of(file), row.integer(5).unwrap_or(0));
+                let name = *known.entry((name, file, line)).or_insert_with(|| {
+                    let (construct, path) = (names.get(name), names.get(file));
+                    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+                    let construct = if construct.is_empty() { "OpenACC" } else { construct };
+                    let text =
+                        if file.is_empty() { construct.to_owned() } else { format!("{construct}@{file}:{line}") };
+                    names.add(&text)
+                });
+                reader.span(row, thread, (name, Kind::OpenAcc, NO_DETAIL));
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Calls of UCX, if they are asked for: MPI has many.
+    fn ucx(&mut self) -> Result<()> {
+        let is_wanted = self.all_names;
+        for table in UCX.into_iter().filter(|_| is_wanted) {
+            self.scan(table, &["start", "end", "globalTid", "textId"], |reader, row| {
+                let (thread, text) = (row.integer(2), row.integer(3));
+                let name = reader.report.names.of(text);
+                reader.span(row, thread, (name, Kind::Ucx, NO_DETAIL));
+            })?;
+        }
+        Ok(())
+    }
+
     fn mpi(&mut self) -> Result<()> {
         for (name, table, peer) in [
             ("MPI_P2P_EVENTS", MpiTable::PointToPoint, "remoteRank"),
@@ -558,7 +641,9 @@ impl Reader {
 
     /// What is left to say when all tables are read.
     fn rest(&mut self) {
-        let is_unread = |table: &&Table| UNREAD.iter().any(|begin| table.name.starts_with(begin));
+        let ucx: &[&str] = if self.all_names { &[] } else { &UCX };
+        let unread = UNREAD.iter().chain(ucx);
+        let is_unread = |table: &&Table| unread.clone().any(|begin| table.name.starts_with(begin));
         let unread = self.database.tables.iter().filter(is_unread);
         // What cannot be read of what is not read does not matter.
         let unread = unread.filter(|table| self.database.has_rows(table).unwrap_or(false));

@@ -2,6 +2,8 @@
 
 use whywait_devices::Spanning;
 
+use crate::constructs::Construct;
+
 /// Where a span is from: of two that are equal, the earlier kind is around the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
@@ -11,6 +13,10 @@ pub(crate) enum Kind {
     LooseRange,
     /// A range of NCCL around a call.
     Nccl,
+    /// A construct of OpenMP.
+    OpenMp(Construct),
+    /// A construct of `OpenACC`.
+    OpenAcc,
     /// A call of MPI.
     Mpi,
     /// A call of the runtime of CUDA.
@@ -19,6 +25,8 @@ pub(crate) enum Kind {
     Driver,
     /// A long call of the operating system.
     System,
+    /// A call of UCX.
+    Ucx,
 }
 
 /// A span of a thread.
@@ -27,7 +35,7 @@ pub(crate) struct Span {
     pub(crate) begin: i64,
     pub(crate) end: i64,
     /// What else is known, by its kind: the correlation of a call of CUDA, the place of an operation of NCCL in `operations`, the
-    /// number of a call of MPI.
+    /// number of a call of MPI, the team of a parallel region, a task, or what happens to a lock.
     pub(crate) detail: u64,
     pub(crate) name: u32,
     pub(crate) kind: Kind,
@@ -123,6 +131,21 @@ pub(crate) struct MpiRow {
     pub(crate) table: MpiTable,
 }
 
+/// A row of a table of OpenMP.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenMpRow {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+    /// Its thread in the operating system.
+    pub(crate) thread: i64,
+    /// The number of the parallel region, or [`ABSENT`].
+    pub(crate) parallel: i64,
+    /// The number of the task or of what is waited for, or [`ABSENT`].
+    pub(crate) object: i64,
+    pub(crate) name: u32,
+    pub(crate) construct: Construct,
+}
+
 /// A communicator as one of its ranks knows it.
 #[derive(Debug, Clone)]
 pub(crate) struct CommRow {
@@ -150,6 +173,8 @@ pub(crate) struct ThreadRows {
     /// Number of calls of MPI, and whether it began MPI.
     pub(crate) mpi_calls: u64,
     pub(crate) begins_mpi: bool,
+    /// Number of parallel regions that it forks.
+    pub(crate) forks: u64,
 }
 
 impl ThreadRows {
@@ -167,6 +192,8 @@ pub(crate) struct ProcessRows {
     pub(crate) threads: Vec<ThreadRows>,
     /// Calls of MPI.
     pub(crate) mpi: Vec<MpiRow>,
+    /// Constructs of OpenMP.
+    pub(crate) openmp: Vec<OpenMpRow>,
     pub(crate) works: Vec<Work>,
     pub(crate) syncs: Vec<Sync>,
     pub(crate) events: Vec<EventRecord>,
@@ -177,7 +204,7 @@ pub(crate) struct ProcessRows {
 impl ProcessRows {
     /// Whether it is a part of the program, rather than what launched it.
     pub(crate) fn is_of_program(&self) -> bool {
-        let has_work = !self.mpi.is_empty() || !self.works.is_empty();
+        let has_work = !self.mpi.is_empty() || !self.openmp.is_empty() || !self.works.is_empty();
         self.rank.is_some() || has_work || self.threads.iter().any(ThreadRows::is_of_program)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, 
     all.set_item("unread", facts.unread.clone())?;
     all.set_item("clocks", facts.clocks)?;
     all.set_item("separate_clocks", facts.has_separate_clocks)?;
-    all.set_item("mpi", facts.has_mpi)?;
+    all.set_item("untested", facts.untested.clone())?;
     all.set_item("notes", facts.notes.clone())?;
     Ok(all)
 }
