@@ -3,7 +3,7 @@
     python benches/nsight.py [FILE.sqlite] [--repeat N] [--rows MILLIONS]
 
 Without a file, one is made with as many rows as asked for: ranges, calls of CUDA, and kernels, a third each. SQLite
-only sums up the columns that whywait keeps. Each reads the file in a process of its own, in turns; the least processor
+only adds up the columns that whywait keeps. Each reads the file in a process of its own, in turns; the least processor
 time counts.
 """
 
@@ -37,12 +37,12 @@ WANTED = {
     "CUPTI_ACTIVITY_KIND_KERNEL": "start, end, globalPid, correlationId, deviceId, contextId, streamId, shortName",
 }
 SUMS = [
-    f"SELECT {', '.join(f'sum({column})' for column in columns.split(', '))} FROM {table}"
+    f"SELECT {', '.join(f'total({column})' for column in columns.split(', '))} FROM {table}"
     for table, columns in WANTED.items()
 ]
 TOOLS = {
     "whywait, ranks and all their events": ("from whywait import _native", "kept = _native.Run(path)"),
-    "SQLite, sums": (
+    "SQLite, totals": (
         "import sqlite3",
         f"base = sqlite3.connect(path)\nfor query in {SUMS!r}:\n    base.execute(query).fetchall()",
     ),

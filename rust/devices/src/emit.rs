@@ -191,6 +191,7 @@ impl Emitter<'_> {
                 self.send(member, time, sink);
             }
             Detail::Correlation(number) => {
+                let number = number.get();
                 let mut list = List::new();
                 list.add(CORRELATION, Type::UINT64, number);
                 if let Some(awaits) = self.rank.syncs.get(&number) {
@@ -207,7 +208,8 @@ impl Emitter<'_> {
             }
             Detail::Step(number) => {
                 sink.enter(time, region);
-                record(sink, time, &Event::ParameterInt { parameter: STEP, value: number });
+                let value = number.get().cast_signed();
+                record(sink, time, &Event::ParameterInt { parameter: STEP, value });
             }
         }
     }
@@ -234,7 +236,7 @@ impl Emitter<'_> {
     fn begin(&self, work: &Work, sink: &mut dyn EventSink) {
         let mut list = List::new();
         if let Some(number) = work.correlation {
-            list.add(CORRELATION, Type::UINT64, number);
+            list.add(CORRELATION, Type::UINT64, number.get());
         }
         if let Some(context) = self.contexts.get(work.context as usize) {
             list.add(LAUNCH_PATH, Type::CALLING_CONTEXT, (*context).into());

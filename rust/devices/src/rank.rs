@@ -1,5 +1,6 @@
 //! One rank: its threads, its streams, and its part in communication.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -48,7 +49,7 @@ pub struct Work {
     /// See `begin`.
     pub end: i64,
     /// The number that it and the call that launched it have in common.
-    pub correlation: Option<u64>,
+    pub correlation: Option<NonZeroU64>,
     /// What it is, in `regions`.
     pub region: u32,
     /// The call path from which it was launched, in `contexts`, or [`NONE`].
@@ -123,7 +124,7 @@ impl Rank {
     #[must_use]
     pub fn facts(&self) -> RankFacts {
         let steps = self.threads.iter().flat_map(|thread| &thread.visits).filter_map(|visit| match visit.detail {
-            Detail::Step(number) => Some(number),
+            Detail::Step(number) => Some(number.get().cast_signed()),
             _ => None,
         });
         let mut steps: Vec<i64> = steps.collect();

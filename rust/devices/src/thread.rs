@@ -1,5 +1,23 @@
 //! Threads of the host: what is on call paths, when, and what is recorded with it.
 
+/// A number of 64 bits in two halves, so that what holds it has no gaps: of visits there are as many as events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wide([u32; 2]);
+
+impl Wide {
+    /// From a number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self([number as u32, (number >> 32) as u32])
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0[0] as u64 | (self.0[1] as u64) << 32
+    }
+}
+
 /// A call, operator, frame or annotation on a call path.
 #[derive(Debug, Clone, Copy)]
 pub struct Visit {
@@ -19,9 +37,9 @@ pub enum Detail {
     /// Nothing.
     None,
     /// The number that a call and what it launches have in common.
-    Correlation(u64),
-    /// The number of a step.
-    Step(i64),
+    Correlation(Wide),
+    /// The number of a step, of two's complement.
+    Step(Wide),
     /// The operation that a call issues, in `members`.
     Operation(u32),
     /// The operation that is awaited.

@@ -1,6 +1,7 @@
 //! One rank: what its file holds, in order, with calls within calls and work with its launches.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
@@ -163,7 +164,7 @@ impl Traced {
             placed.push(PlacedWork {
                 begin: work.begin,
                 end: work.end,
-                correlation: work.correlation,
+                correlation: work.correlation.and_then(NonZeroU64::new),
                 region: regions.of_work(&names, work.name, work.task, kind),
                 context: launch.map_or(NONE, |launch| launch.context),
                 member,

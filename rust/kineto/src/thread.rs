@@ -1,7 +1,7 @@
 //! Threads of the host: what is on call paths, when, and what is recorded with it.
 
 use rustc_hash::FxHashMap;
-use whywait_devices::{Detail, Placed, Visit};
+use whywait_devices::{Detail, Placed, Visit, Wide};
 
 use crate::backward::Forward;
 use crate::columns::{Category, Span};
@@ -34,10 +34,10 @@ impl Host<'_> {
             let span = &self.spans[part.span as usize];
             let own = self.details.get(&at).copied();
             let detail = own.unwrap_or_else(|| match (span.category, names.meaning(span.name)) {
-                (Category::Call | Category::DriverCall, _) if !part.is_rest => {
-                    correlations.get(span.detail as usize).map_or(Detail::None, |number| Detail::Correlation(*number))
-                }
-                (_, Meaning::Step(number)) => Detail::Step(number),
+                (Category::Call | Category::DriverCall, _) if !part.is_rest => correlations
+                    .get(span.detail as usize)
+                    .map_or(Detail::None, |number| Detail::Correlation(Wide::new(*number))),
+                (_, Meaning::Step(number)) => Detail::Step(Wide::new(number.cast_unsigned())),
                 _ => Detail::None,
             });
             visits.push(Visit { begin, end, region: self.regions[at as usize], detail });

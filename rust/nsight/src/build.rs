@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_devices::{
-    Awaits, Calls, Copy, Device, Kind as Operation, NONE, Rank, RankFacts, Region, Regions, Stream, Work as PlacedWork,
+    Awaits, Calls, Device, Kind as Operation, NONE, Rank, RankFacts, Region, Regions, Stream, Work as PlacedWork,
 };
 use whywait_otf2::Event;
 use whywait_otf2::enums::{Paradigm, RegionRole};
@@ -14,7 +14,7 @@ use crate::mpi::{Call, Program};
 use crate::names::Names;
 use crate::nccl::{self, Made, Material};
 use crate::options::Options;
-use crate::rows::{EventRecord, Kind, ProcessRows, Span, Sync, Task, Work};
+use crate::rows::{EventRecord, Kind, ProcessRows, Span, StreamKey, Sync, Task, ThreadRows, Work};
 use crate::teams;
 
 /// Threads that the tool or libraries run for themselves.
@@ -59,8 +59,10 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
     if let Some((_, rest)) = rows.threads.split_first_mut() {
         rest.sort_by_key(|thread| thread.id);
     }
-    let ProcessRows { rank: said, threads, mut works, syncs, events, operations, .. } = rows;
-    works.sort_by_key(|work| (work.stream, work.begin, work.end));
+    // Sorting takes memory, too: before launches do.
+    rows.threads.iter_mut().for_each(ThreadRows::sort);
+    let ProcessRows { rank: said, threads, mut works, streams: keys, syncs, events, operations, .. } = rows;
+    let keys = in_order(&mut works, keys.list);
     let (teams, tasks) = formed.in_order(&threads);
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
     let launched = works.iter().filter_map(|work| work.correlation).collect();
@@ -77,35 +79,40 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
         kernels: &options.kernels,
     };
     let (members, of_work) = nccl::find(&material);
+    let visits = threads.iter().flat_map(|thread| &thread.visits).map(|visit| (visit.begin, visit.end));
+    let times = visits.chain(works.iter().map(|work| (work.begin, work.end)));
+    let window = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or_default();
+    let used: FxHashSet<i64> = keys.iter().map(|(device, ..)| *device).collect();
+    let streams = streams(&works, &keys);
+    let rows = (spans + works.len()) as u64;
     let mut unlaunched = 0;
     let mut by_name: FxHashMap<(u32, Option<Operation>), u32> = FxHashMap::default();
-    let mut placed = Vec::with_capacity(works.len());
-    for (work, member) in works.iter().zip(of_work) {
+    let placed = works.into_iter().enumerate().map(|(place, work)| {
+        let member = of_work[place];
         let kind = members.get(member as usize).map(|member| member.kind);
         let launch = launches.get(work.correlation);
         unlaunched += u64::from(launch.is_none());
         let region = match work.task {
             Task::Kernel => {
-                *by_name.entry((work.name, kind)).or_insert_with(|| kernel(names, work, kind, &mut regions))
+                *by_name.entry((work.name, kind)).or_insert_with(|| kernel(names, &work, kind, &mut regions))
             }
             _ => other_work(work.task, &mut regions),
         };
         let context = launch.map_or(NONE, |launch| launch.context);
-        let Work { begin, end, correlation, .. } = *work;
-        placed.push(PlacedWork { begin, end, correlation, region, context, member });
-    }
-    let visits = threads.iter().flat_map(|thread| &thread.visits).map(|visit| (visit.begin, visit.end));
-    let times = visits.chain(works.iter().map(|work| (work.begin, work.end)));
-    let window = times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or_default();
-    let used: FxHashSet<i64> = works.iter().map(|work| work.stream.0).collect();
+        let Work { begin, end, correlation, .. } = work;
+        PlacedWork { begin, end, correlation, region, context, member }
+    });
+    // There are as many as rows: they take the place of these.
+    const { assert!(size_of::<Work>() == size_of::<PlacedWork>()) };
+    let works = placed.collect();
     let mut rank = Rank {
         devices: devices.iter().filter(|device| used.contains(&device.number)).cloned().collect(),
         window,
         regions: regions.list,
         contexts: contexts.list,
         threads,
-        streams: streams(&works),
-        works: placed,
+        streams,
+        works,
         syncs: awaits(&syncs, &events),
         members,
         teams,
@@ -113,7 +120,6 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
         ..Rank::default()
     };
     rank.follow_streams();
-    let rows = (spans + works.len()) as u64;
     let made = nccl::made(&operations);
     Built { rank, program, said, made, unlaunched, crossings, loose, rows, locks: formed.locks }
 }
@@ -150,29 +156,35 @@ fn other_work(task: Task, regions: &mut Regions) -> u32 {
     let (name, role) = match task {
         Task::Kernel => ("kernel", RegionRole::KERNEL),
         Task::Graph => ("CUDA graph", RegionRole::KERNEL),
-        Task::Copy(direction) => (copy(direction).name(), RegionRole::DATA_TRANSFER),
+        Task::Copy(copy) => (copy.name(), RegionRole::DATA_TRANSFER),
         Task::Memset => ("Memset", RegionRole::DATA_TRANSFER),
     };
     regions.add(Region::new(name.to_owned(), Paradigm::CUDA, role))
 }
 
-/// Where a copy goes, by its number in the profiling interface.
-const fn copy(direction: i64) -> Copy {
-    match direction {
-        1 | 3 => Copy::ToDevice,
-        2 | 4 | 9 => Copy::ToHost,
-        10 => Copy::Between,
-        _ => Copy::Within,
+/// Brings works in order of streams and begins, and numbers streams in this order; these.
+fn in_order(works: &mut [Work], mut keys: Vec<StreamKey>) -> Vec<StreamKey> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|stream| keys[*stream]);
+    let mut numbers = vec![0; keys.len()];
+    for (number, stream) in (0..).zip(&order) {
+        numbers[*stream] = number;
     }
+    for work in &mut *works {
+        work.stream = numbers[work.stream as usize];
+    }
+    works.sort_unstable_by_key(|work| (work.stream, work.begin, work.end, work.correlation, work.name));
+    keys.sort_unstable();
+    keys
 }
 
 /// The streams of works in order of these. A stream of another context than the first of its device has that in its number.
-fn streams(works: &[Work]) -> Vec<Stream> {
+fn streams(works: &[Work], keys: &[StreamKey]) -> Vec<Stream> {
     let mut contexts: FxHashMap<i64, Vec<i64>> = FxHashMap::default();
     let mut streams = Vec::new();
     let mut from = 0;
     for group in works.chunk_by(|a, b| a.stream == b.stream) {
-        let (device, context, number) = group[0].stream;
+        let (device, context, number) = keys[group[0].stream as usize];
         let known = contexts.entry(device).or_default();
         let place = known.iter().position(|other| *other == context).unwrap_or_else(|| {
             known.push(context);

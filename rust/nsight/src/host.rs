@@ -1,9 +1,9 @@
 //! The threads of a process: calls within calls, and what launched which work.
 
-use std::cmp::Reverse;
+use std::num::NonZeroU64;
 
 use rustc_hash::FxHashMap;
-use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Thread, Visit, nest};
+use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Thread, Visit, Wide, nest};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
 use crate::constructs::Construct;
@@ -30,13 +30,13 @@ pub(crate) struct Launch {
 #[derive(Debug, Default)]
 pub(crate) struct Launches {
     /// Numbers of works, in order.
-    numbers: Vec<u64>,
+    numbers: Vec<NonZeroU64>,
     list: Vec<Option<Launch>>,
 }
 
 impl Launches {
     /// Nothing is launched yet of the works with these numbers.
-    fn new(mut numbers: Vec<u64>) -> Self {
+    fn new(mut numbers: Vec<NonZeroU64>) -> Self {
         numbers.sort_unstable();
         numbers.dedup();
         let list = vec![None; numbers.len()];
@@ -44,12 +44,13 @@ impl Launches {
     }
 
     /// What launched the work with a number.
-    pub(crate) fn get(&self, number: Option<u64>) -> Option<&Launch> {
+    pub(crate) fn get(&self, number: Option<NonZeroU64>) -> Option<&Launch> {
         self.list[self.numbers.binary_search(&number?).ok()?].as_ref()
     }
 
     fn add(&mut self, number: u64, launch: Launch) {
-        let Ok(place) = self.numbers.binary_search(&number) else { return };
+        let place = NonZeroU64::new(number).and_then(|number| self.numbers.binary_search(&number).ok());
+        let Some(place) = place else { return };
         let known = self.list[place].get_or_insert(launch);
         if known.is_driver && !launch.is_driver {
             *known = launch;
@@ -157,9 +158,20 @@ fn leave_out_loose(spans: &mut Vec<Span>) -> u64 {
     is_kept.iter().filter(|kept| !**kept).count() as u64
 }
 
+/// Whether each of spans in order of their begins is within those that are open.
+fn are_nested(spans: &[Span]) -> bool {
+    let mut open: Vec<i64> = Vec::new();
+    spans.iter().all(|span| {
+        while open.pop_if(|end| *end <= span.begin).is_some() {}
+        let is_within = open.last().is_none_or(|end| span.end <= *end);
+        open.push(span.end);
+        is_within
+    })
+}
+
 impl<'a> Hosts<'a> {
     /// No threads yet; `launched` are the numbers of works, and `first_lock` follows the calls of MPI.
-    pub(crate) fn new(names: &'a Names, launched: Vec<u64>, first_lock: u32) -> Self {
+    pub(crate) fn new(names: &'a Names, launched: Vec<NonZeroU64>, first_lock: u32) -> Self {
         Self {
             names,
             regions: Regions::default(),
@@ -174,57 +186,64 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Builds a thread.
+    /// Builds a thread, whose spans are in order.
     pub(crate) fn thread(&mut self, rows: ThreadRows) -> Thread {
         let ThreadRows { id, name, mut spans, .. } = rows;
         let number = self.issues.len() as u32;
-        spans.sort_by_key(|span| (span.begin, Reverse(span.end), span.kind));
         self.loose += leave_out_loose(&mut spans);
-        let (placed, crossings) = nest(&spans);
-        self.crossings += crossings;
         let issue = |span: &Span| Issue { begin: span.begin, name: span.name, operation: span.detail };
         self.issues.push(spans.iter().filter(|span| span.kind == Kind::Nccl).map(issue).collect());
-        // The call path of each place, and the range of NCCL around it: what is around a place comes before it.
-        let mut paths: Vec<Path> = Vec::with_capacity(placed.len());
-        let mut visits = Vec::with_capacity(placed.len());
-        let mut has_steps = false;
-        for part in &placed {
-            let Placed { begin, end, parent, is_rest, .. } = *part;
-            let span = &spans[part.span as usize];
-            let path = paths.get(parent as usize).copied().unwrap_or_default();
-            let Path { context, nccl, is_in_library } = path;
-            if span.kind == Kind::Nccl {
-                paths.push(Path { nccl: self.ranges.len() as u32, ..path });
-                self.ranges.push((span.name, span.detail));
-                continue;
-            }
-            // What a library does of the system, or of the network, is its way to wait.
-            if matches!(span.kind, Kind::System | Kind::Ucx) && is_in_library {
-                paths.push(path);
-                continue;
-            }
-            let (region, step) = self.region(span);
-            let mut detail = if is_rest { Detail::None } else { self.detail(span) };
-            if matches!(span.kind, Kind::Runtime | Kind::Driver) {
-                if span.detail != NO_DETAIL && !is_rest {
-                    detail = Detail::Correlation(span.detail);
-                    let is_driver = span.kind == Kind::Driver;
-                    let launch = Launch { begin, thread: number, context, nccl, is_driver };
-                    self.launches.add(span.detail, launch);
-                }
-                paths.push(Path { is_in_library: true, ..path });
-            } else {
-                if let (Some(number), false) = (step, is_rest) {
-                    detail = Detail::Step(number);
-                    has_steps = true;
-                }
-                let is_in_library = is_in_library || is_library(span.kind);
-                paths.push(Path { context: self.contexts.node(context, region), is_in_library, ..path });
-            }
-            visits.push(Visit { begin, end, region, detail });
-        }
+        let mut open = Vec::new();
+        let visits: Vec<Visit> = if are_nested(&spans) {
+            // There are as many as spans: they take the place of these.
+            const { assert!(size_of::<Span>() == size_of::<Visit>()) };
+            spans.into_iter().filter_map(|span| self.visit(number, &mut open, &span, false)).collect()
+        } else {
+            let (placed, crossings) = nest(&spans);
+            self.crossings += crossings;
+            let visit = |part: &Placed| {
+                let Placed { begin, end, is_rest, span, .. } = *part;
+                self.visit(number, &mut open, &Span { begin, end, ..spans[span as usize] }, is_rest)
+            };
+            placed.iter().filter_map(visit).collect()
+        };
+        let has_steps = visits.iter().any(|visit| matches!(visit.detail, Detail::Step(_)));
         let name = if name.is_empty() { format!("thread {id}") } else { name };
         Thread { id, name, visits, has_steps }
+    }
+
+    /// The visit of a span of a thread, if it is on call paths; `open` has ends and paths of the spans around it.
+    fn visit(&mut self, thread: u32, open: &mut Vec<(i64, Path)>, span: &Span, is_rest: bool) -> Option<Visit> {
+        let Span { begin, end, .. } = *span;
+        while open.pop_if(|(end, _)| *end <= begin).is_some() {}
+        let path = open.last().map(|(_, path)| *path).unwrap_or_default();
+        let Path { context, nccl, is_in_library } = path;
+        if span.kind == Kind::Nccl {
+            open.push((end, Path { nccl: self.ranges.len() as u32, ..path }));
+            self.ranges.push((span.name, span.detail));
+            return None;
+        }
+        // What a library does of the system, or of the network, is its way to wait.
+        if matches!(span.kind, Kind::System | Kind::Ucx) && is_in_library {
+            return None;
+        }
+        let (region, step) = self.region(span);
+        let mut detail = if is_rest { Detail::None } else { self.detail(span) };
+        if matches!(span.kind, Kind::Runtime | Kind::Driver) {
+            if span.detail != NO_DETAIL && !is_rest {
+                detail = Detail::Correlation(Wide::new(span.detail));
+                let is_driver = span.kind == Kind::Driver;
+                self.launches.add(span.detail, Launch { begin, thread, context, nccl, is_driver });
+            }
+            open.push((end, Path { is_in_library: true, ..path }));
+        } else {
+            if let (Some(number), false) = (step, is_rest) {
+                detail = Detail::Step(Wide::new(number.cast_unsigned()));
+            }
+            let is_in_library = is_in_library || is_library(span.kind);
+            open.push((end, Path { context: self.contexts.node(context, region), is_in_library, ..path }));
+        }
+        Some(Visit { begin, end, region, detail })
     }
 
     /// What is recorded with a span, unless it is a call of CUDA.
@@ -273,6 +292,8 @@ impl<'a> Hosts<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
+
     use proptest::prelude::*;
 
     use super::*;

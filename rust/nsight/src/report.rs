@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use whywait_devices::{Device, NONE, file_name};
+use whywait_devices::{Copy, Device, NONE, file_name};
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
 use crate::constructs::{TABLES, Table as Constructs};
@@ -168,8 +169,18 @@ fn is_word(text: &str) -> bool {
         && text.chars().all(|character| character.is_alphanumeric() || matches!(character, '.' | '-' | '_'))
 }
 
-fn correlation(row: &mut Row<'_>, column: usize) -> Option<u64> {
-    row.integer(column).and_then(|number| u64::try_from(number).ok()).filter(|number| *number > 0)
+fn correlation(row: &mut Row<'_>, column: usize) -> Option<NonZeroU64> {
+    row.integer(column).and_then(|number| u64::try_from(number).ok()).and_then(NonZeroU64::new)
+}
+
+/// Where a copy goes, by its number in the profiling interface.
+const fn copy(direction: Option<i64>) -> Copy {
+    match direction {
+        Some(1 | 3) => Copy::ToDevice,
+        Some(2 | 4 | 9) => Copy::ToHost,
+        Some(10) => Copy::Between,
+        _ => Copy::Within,
+    }
 }
 
 struct Reader {
@@ -361,7 +372,7 @@ impl Reader {
     fn runtime(&mut self) -> Result<()> {
         let columns = ["start", "end", "globalTid", "correlationId", "nameId", "eventClass"];
         self.scan("CUPTI_ACTIVITY_KIND_RUNTIME", &columns, |reader, row| {
-            let correlation = correlation(row, 3).unwrap_or(NO_DETAIL);
+            let correlation = correlation(row, 3).map_or(NO_DETAIL, NonZeroU64::get);
             let name = row.integer(4);
             let name = reader.report.names.of(name);
             let kind = if row.integer(5) == Some(1) { Kind::Driver } else { Kind::Runtime };
@@ -577,7 +588,7 @@ impl Reader {
     fn works(&mut self) -> Result<()> {
         for (table, task) in [
             ("CUPTI_ACTIVITY_KIND_KERNEL", Task::Kernel),
-            ("CUPTI_ACTIVITY_KIND_MEMCPY", Task::Copy(0)),
+            ("CUPTI_ACTIVITY_KIND_MEMCPY", Task::Copy(Copy::Within)),
             ("CUPTI_ACTIVITY_KIND_MEMSET", Task::Memset),
             ("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", Task::Graph),
         ] {
@@ -604,9 +615,11 @@ impl Reader {
                 let long = row.integer(9);
                 let name = Some(names.of(short)).filter(|name| *name != NONE).unwrap_or_else(|| names.of(long));
                 let stream = (row.integer(4).unwrap_or(0), row.integer(5).unwrap_or(0), stream);
-                let task = if matches!(task, Task::Copy(_)) { Task::Copy(row.integer(8).unwrap_or(0)) } else { task };
-                let work = Work { begin, end, correlation: correlation(row, 3), stream, name, task };
-                reader.process(process).works.push(work);
+                let task = if matches!(task, Task::Copy(_)) { Task::Copy(copy(row.integer(8))) } else { task };
+                let correlation = correlation(row, 3);
+                let process = reader.process(process);
+                let stream = process.streams.add(stream);
+                process.works.push(Work { begin, end, correlation, stream, name, task });
             })?;
             self.report.has_graphs |= has_graphs && task == Task::Graph;
         }
@@ -619,6 +632,7 @@ impl Reader {
             let (Some(process), Some(correlation)) = (row.integer(0), correlation(row, 1)) else {
                 return row.leave_out();
             };
+            let correlation = correlation.get();
             // 1 waits for an event, 2 makes a stream wait for one, 3 waits for a stream, 4 for all of them.
             let kind = row.integer(6);
             let stream = row.integer(3).filter(|_| matches!(kind, Some(2 | 3)));
@@ -633,6 +647,7 @@ impl Reader {
             else {
                 return row.leave_out();
             };
+            let correlation = correlation.get();
             let (device, event, record) = (row.integer(2).unwrap_or(0), row.integer(4), row.integer(5));
             reader.process(process).events.push(EventRecord { correlation, device, stream, event, record });
         })?;

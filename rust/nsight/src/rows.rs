@@ -1,6 +1,10 @@
 //! What is kept of the rows of a report. Times are those of its session, ns.
 
-use whywait_devices::Spanning;
+use std::cmp::Reverse;
+use std::num::NonZeroU64;
+
+use whywait_devices::{Copy, Spanning};
+use whywait_otf2::Numbered;
 
 use crate::constructs::Construct;
 
@@ -60,19 +64,21 @@ pub(crate) enum Task {
     Kernel,
     /// A whole graph, whose kernels are not recorded.
     Graph,
-    /// In the numbers of the profiling interface.
-    Copy(i64),
+    Copy(Copy),
     Memset,
 }
+
+/// A stream: device, context, and its own number.
+pub(crate) type StreamKey = (i64, i64, i64);
 
 /// Work on a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) begin: i64,
     pub(crate) end: i64,
-    pub(crate) correlation: Option<u64>,
-    /// Device, context, and stream.
-    pub(crate) stream: (i64, i64, i64),
+    pub(crate) correlation: Option<NonZeroU64>,
+    /// Its stream, in the streams of its process.
+    pub(crate) stream: u32,
     pub(crate) name: u32,
     pub(crate) task: Task,
 }
@@ -178,6 +184,11 @@ pub(crate) struct ThreadRows {
 }
 
 impl ThreadRows {
+    /// Brings spans in order: those around others come first.
+    pub(crate) fn sort(&mut self) {
+        self.spans.sort_by_key(|span| (span.begin, Reverse(span.end), span.kind, span.name, span.detail));
+    }
+
     /// Whether it does more than wait in calls of the operating system.
     pub(crate) fn is_of_program(&self) -> bool {
         self.spans.iter().any(|span| span.kind != Kind::System)
@@ -195,6 +206,8 @@ pub(crate) struct ProcessRows {
     /// Constructs of OpenMP.
     pub(crate) openmp: Vec<OpenMpRow>,
     pub(crate) works: Vec<Work>,
+    /// Streams of its works, each once.
+    pub(crate) streams: Numbered<StreamKey>,
     pub(crate) syncs: Vec<Sync>,
     pub(crate) events: Vec<EventRecord>,
     /// What NCCL says of its calls.
