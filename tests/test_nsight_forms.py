@@ -1,0 +1,287 @@
+"""One run in many forms: exports of other versions, options, and machines give the same waits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import whywait
+
+from tests.nsight_files import TABLES
+from tests.results import SHARED, UNRECORDED
+
+DATA = Path(__file__).parent / "data/nsight"
+PATTERNS = ("mpi_latesender", "mpi_latereceiver", "mpi_barrier_wait", "mpi_wait_nxn", "mpi_latebroadcast", "ccl_")
+# The bits of the process and of the thread in the numbers of both.
+NUMBERS = 1 << 48
+
+
+def tables(base):
+    return [name for (name,) in base.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
+
+
+def columns(base, table):
+    return [row[1] for row in base.execute(f"PRAGMA table_info({table})")]
+
+
+def replaced(base, table, select, order=""):
+    """Replace a table by what a query selects of it."""
+    base.execute(f"CREATE TABLE replacement AS SELECT {select} FROM {table} {order}")
+    base.execute(f"DROP TABLE {table}")
+    base.execute(f"ALTER TABLE replacement RENAME TO {table}")
+
+
+def backwards(base, _):
+    for table in tables(base):
+        replaced(base, table, ", ".join(f'"{column}"' for column in reversed(columns(base, table))))
+
+
+def with_more_columns(base, _):
+    for table in tables(base):
+        more = [f"'x' AS more{number}, \"{column}\"" for number, column in enumerate(columns(base, table))]
+        replaced(base, table, ", ".join([*more, "NULL AS last"]))
+
+
+def shuffled(base, _):
+    """Rows are in no order, but those of one call."""
+    base.create_function("place", 1, lambda number: (number or 0) * 2654435761 % 1000003)
+    for table in tables(base):
+        of_call = "start" if "start" in columns(base, table) else "rowid"
+        replaced(base, table, "*", f"ORDER BY place({of_call}), rowid")
+
+
+def of_a_later_version(base, _):
+    for table in tables(base):
+        if table.endswith("_EVENTS") or table.startswith("CUPTI"):
+            base.execute(f"ALTER TABLE {table} RENAME TO {table}_V3")
+            base.execute(f"CREATE TABLE {table}_V2 (start INTEGER)")
+
+
+def in_capitals(base, _):
+    for table in tables(base):
+        for column in columns(base, table):
+            base.execute(f'ALTER TABLE {table} RENAME COLUMN "{column}" TO "{column.upper()}"')
+
+
+def without_ranks(base, _):
+    base.execute("DROP TABLE IF EXISTS MPI_RANKS")
+
+
+def with_other_names(base, rank):
+    """Ids of names are those of each report."""
+    base.execute("UPDATE StringIds SET id = id + 1000000 * ?", [rank + 1])
+    for table in tables(base):
+        for column in {"textId", "nameId", "shortName", "demangledName"} & set(columns(base, table)):
+            base.execute(f"UPDATE {table} SET {column} = {column} + 1000000 * ?", [rank + 1])
+
+
+def with_negative_numbers(base, _):
+    """The highest bits are of the hardware."""
+    for table in tables(base):
+        for column in {"globalTid", "globalPid", "endGlobalTid"} & set(columns(base, table)):
+            base.execute(f"UPDATE {table} SET {column} = {column} | (-9223372036854775807 - 1)")
+
+
+def with_text_for_numbers(base, _):
+    for table in tables(base):
+        if table.endswith("_EVENTS") or table.startswith("CUPTI"):
+            cast = [
+                f'CAST("{column}" AS TEXT) AS "{column}"' for column in columns(base, table) if column != "binaryData"
+            ]
+            rest = ["binaryData"] if "binaryData" in columns(base, table) else []
+            replaced(base, table, ", ".join(cast + rest))
+
+
+def with_equal_handles(base, _):
+    """Handles are local: the same on all ranks, and negative."""
+    for table in tables(base):
+        for column in {"requestHandle"} & set(columns(base, table)):
+            base.execute(f"UPDATE {table} SET {column} = -(({column} & 4095) + 1) WHERE {column} > 0")
+            base.execute(f"UPDATE {table} SET {column} = 0 WHERE {column} IS NULL")
+
+
+def with_equal_correlations(base, rank):
+    for table in tables(base):
+        if "correlationId" in columns(base, table):
+            base.execute(f"UPDATE {table} SET correlationId = correlationId - 100 * ?", [rank])
+
+
+def later_in_its_session(base, rank):
+    late = 12_345_678 * (rank + 1)
+    moved(base, late, late)
+
+
+def normalized(base, _):
+    """Times are UTC already."""
+    (utc,) = base.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()
+    moved(base, utc, 0)
+
+
+def moved(base, times, start):
+    for table in tables(base):
+        for column in {"start", "end", "timestamp"} & set(columns(base, table)):
+            base.execute(f'UPDATE {table} SET "{column}" = "{column}" + ?', [times])
+    for column in {"utcEpochNs", "systemClockNs"} & set(columns(base, "TARGET_INFO_SESSION_START_TIME")):
+        base.execute(f"UPDATE TARGET_INFO_SESSION_START_TIME SET {column} = {column} - ?", [start])
+
+
+def with_empty_tables(base, _):
+    known = set(tables(base))
+    for table, declared in TABLES.items():
+        if table not in known:
+            base.execute(f"CREATE TABLE {table} ({declared})")
+
+
+def with_a_launcher(base, _):
+    base.execute("INSERT INTO PROCESSES (globalPid, pid, name) VALUES (?, 7, 'mpirun')", [NUMBERS | 7 << 24])
+    base.execute("INSERT INTO ThreadNames (nameId, globalTid) VALUES (1, ?)", [NUMBERS | 7 << 24 | 7])
+
+
+def with_calls_of_the_system(base, _):
+    """In each call of MPI, the library polls; the program itself calls often and shortly."""
+    base.execute("CREATE TABLE OSRT_API (start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER)")
+    base.execute("INSERT INTO StringIds VALUES (999999, 'poll')")
+    for table in tables(base):
+        if table.startswith("MPI") and "end" in columns(base, table):
+            base.execute(f"INSERT INTO OSRT_API SELECT start, end, globalTid, 999999 FROM {table}")
+    base.execute(
+        "INSERT INTO OSRT_API SELECT start + 5, start + 90005, globalTid, 999999 FROM NVTX_EVENTS "
+        "WHERE end - start > 200000"
+    )
+
+
+def with_indexes(base, _):
+    for number, table in enumerate(tables(base)):
+        base.execute(f'CREATE INDEX i{number} ON {table} ("{columns(base, table)[0]}")')
+        base.execute(f"CREATE VIEW v{number} AS SELECT * FROM {table}")
+        base.execute(f"ANALYZE {table}")
+
+
+def with_free_pages(base, _):
+    base.execute("CREATE TABLE gone AS SELECT randomblob(3000) FROM StringIds, StringIds")
+    base.execute("DROP TABLE gone")
+    base.execute("CREATE TABLE gap (a)")
+
+
+def written_ahead(base, _):
+    base.commit()
+    base.execute("PRAGMA journal_mode = WAL")
+    base.execute("CREATE TABLE later (a)")
+
+
+FORMS = [
+    backwards,
+    with_more_columns,
+    shuffled,
+    of_a_later_version,
+    in_capitals,
+    without_ranks,
+    with_other_names,
+    with_negative_numbers,
+    with_text_for_numbers,
+    with_equal_handles,
+    with_equal_correlations,
+    later_in_its_session,
+    normalized,
+    with_empty_tables,
+    with_a_launcher,
+    with_calls_of_the_system,
+    with_indexes,
+    with_free_pages,
+    written_ahead,
+]
+# What matters for devices, too.
+FORMS_OF_DEVICES = [
+    shuffled,
+    with_other_names,
+    with_negative_numbers,
+    with_equal_correlations,
+    with_calls_of_the_system,
+    normalized,
+]
+
+
+def right(directory):
+    waits = json.loads((directory / "right.json").read_text())["waits"]
+    return sorted((wait["pattern"], wait["rank"], wait["cause"], wait["ns"]) for wait in waits)
+
+
+def found(path):
+    rows = [row for row in whywait.analyze(path).wait_states().to_pylist() if row["kind"].startswith(PATTERNS)]
+    return sorted((row["kind"], row["rank"], row["cause_rank"], round(row["waiting"] * 1e9)) for row in rows)
+
+
+def copied(case, to):
+    """Copy the reports of a case, each with its number."""
+    to.mkdir()
+    files = sorted(case.glob("*.sqlite"))
+    for file in files:
+        shutil.copyfile(file, to / file.name)
+    return list(enumerate(to / file.name for file in files))
+
+
+@pytest.mark.parametrize(
+    ("case", "form"), [("requests", form) for form in FORMS] + [("nccl", form) for form in FORMS_OF_DEVICES]
+)
+def test_forms_of_one_run_give_the_same_waits(case, form, tmp_path):
+    for rank, file in copied(DATA / case, tmp_path / "reports"):
+        with closing(sqlite3.connect(file)) as base:
+            form(base, rank)
+            base.commit()
+    assert found(tmp_path / "reports") == right(DATA / case)
+
+
+@pytest.mark.parametrize(("case", "each"), [("requests", 4), ("nccl", 2), ("halo", 4), ("subcomms", 2)])
+def test_reports_of_several_processes_give_the_same_waits(case, each, tmp_path):
+    directory = DATA / case if (DATA / case).is_dir() else SHARED / "nsight" / case
+    if not directory.is_dir():
+        pytest.skip(UNRECORDED)
+    files = copied(directory, tmp_path / "reports")
+    for first in range(0, len(files), each):
+        with closing(sqlite3.connect(files[first][1])) as base:
+            for _, file in files[first + 1 : first + each]:
+                joined(base, file)
+                file.unlink()
+    assert found(tmp_path / "reports") == right(directory)
+
+
+def joined(base, file):
+    """Add the rows of another report to a report, as if one session had recorded both."""
+    base.execute("ATTACH ? AS other", [str(file)])
+    clock = "systemClockNs" if "systemClockNs" in columns(base, "TARGET_INFO_SESSION_START_TIME") else "utcEpochNs"
+    begins = [
+        base.execute(f"SELECT {clock} FROM {schema}.TARGET_INFO_SESSION_START_TIME") for schema in ("other", "main")
+    ]
+    (late,), (begin,) = [row.fetchone() for row in begins]
+    known = dict(base.execute("SELECT value, id FROM StringIds"))
+    for (text,) in base.execute("SELECT value FROM other.StringIds").fetchall():
+        if text not in known:
+            known[text] = max(known.values()) + 1
+            base.execute("INSERT INTO StringIds VALUES (?, ?)", [known[text], text])
+    once = ("StringIds", "META_DATA_", "EXPORT_META_DATA", "TARGET_INFO_SESSION", "NVTX_PAYLOAD", "ENUM_", "ANALYSIS")
+    for table in tables(base):
+        if table.startswith((*once, "TARGET_INFO_SYSTEM")):
+            continue
+        own = columns(base, table)
+        rows = base.execute(f"SELECT {', '.join(own)} FROM other.{table}").fetchall()
+        names = dict(base.execute("SELECT id, value FROM other.StringIds"))
+        of_times = [own.index(column) for column in ("start", "end", "timestamp") if column in own]
+        of_names = [own.index(column) for column in ("textId", "nameId", "shortName", "demangledName") if column in own]
+        rows = [
+            [
+                known[names[value]]
+                if place in of_names and value in names
+                else value + late - begin
+                if place in of_times and value is not None
+                else value
+                for place, value in enumerate(row)
+            ]
+            for row in rows
+        ]
+        base.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(own))})", rows)
+    base.commit()
+    base.execute("DETACH other")
