@@ -62,6 +62,7 @@ TABLES = {
         "start INTEGER, end INTEGER, eventKind INTEGER, nameId INTEGER, globalTid INTEGER, lineNo INTEGER, "
         "srcFile INTEGER, funcName INTEGER, bytes INTEGER",
     ),
+    "PROFILER_OVERHEAD": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER, returnValue INTEGER",
     "UCP_SUBMIT_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, packedSize INTEGER",
 }
 PHRASE = "must not appear in any output"
@@ -161,7 +162,7 @@ class Report:
             peer = values.pop("to", None)
             peer = values.pop("source") if peer is None else peer
             self.add("MPI_P2P_EVENTS", **({"commHandle": WORLD, "tag": 0, "size": 8} | row | values), remoteRank=peer)
-        elif name.startswith(("MPI_Init", "MPI_Finalize")):
+        elif name.startswith(("MPI_Init", "MPI_Finalize", "MPI_Win")):
             self.add("MPI_OTHER_EVENTS", **row)
         else:
             self.add("MPI_COLLECTIVES_EVENTS", **({"commHandle": WORLD, "size": 8} | row | values))

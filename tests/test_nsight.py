@@ -754,6 +754,24 @@ def test_an_operation_without_a_root_is_counted_only(tmp_path):
     assert notes(result) == {"operations whose root is not known": 1}
 
 
+def test_all_processes_wait_at_fences_that_all_call_equally_often(tmp_path):
+    reports = []
+    for rank in range(2):
+        report = MpiReport(rank).mpi("MPI_Win_create", 1 + rank, 3)
+        reports.append(report.mpi("MPI_Win_fence", 4 + 5 * rank, 10).mpi("MPI_Win_fence", 20 - rank, 21))
+    result = whywait.analyze(written(tmp_path, *reports))
+    waits = [row for row in result.wait_states().to_pylist() if row["kind"] == "mpi_comm_create_wait"]
+    assert sorted((row["rank"], row["path"].split("/")[-1], round(row["waiting"] * 1e3)) for row in waits) == [
+        (0, "MPI_Win_create", 1),
+        (0, "MPI_Win_fence", 5),
+        (1, "MPI_Win_fence", 1),
+    ]
+    assert notes(result) == {"operations on windows": 3}
+    reports[1].mpi("MPI_Win_fence", 30, 31)
+    result = whywait.analyze(written(tmp_path, *reports))
+    assert notes(result) == {"operations on windows": 1}
+
+
 def test_a_process_alone_and_unknown_communicators_make_nobody_wait(tmp_path):
     reports = []
     for rank in range(2):

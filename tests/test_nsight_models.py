@@ -157,6 +157,17 @@ def test_constructs_of_openacc_have_their_places(tmp_path):
     assert account(result)["device.call"] == pytest.approx(8)
 
 
+def test_time_of_the_profiler_is_none_of_the_program(tmp_path):
+    report = Report().range("work", 0, 100).range("inner", 25, 40)
+    for begin, end, number in ((10, 15, 1), (20, 30, 1), (50, 60, 9)):
+        at = {"start": begin * 10**6, "end": end * 10**6, "globalTid": thread(0, number)}
+        report.add("PROFILER_OVERHEAD", **at, nameId=report.name("CUPTI buffer flush"))
+    result = whywait.analyze(report.write(tmp_path / "report.sqlite"))
+    # Nothing is inside of it, wherever it is recorded; a thread of its own is none of the program.
+    assert account(result) == pytest.approx({"computation.critical": 90, "measurement": 10})
+    assert result.run.locations.num_rows == 1
+
+
 def test_calls_of_ucx_are_read_if_asked_for(tmp_path, capsys):
     report = MpiReport(0)
     report.mpi("MPI_Barrier", 10, 12)

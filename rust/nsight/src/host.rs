@@ -158,13 +158,16 @@ fn leave_out_loose(spans: &mut Vec<Span>) -> u64 {
     is_kept.iter().filter(|kept| !**kept).count() as u64
 }
 
-/// Whether each of spans in order of their begins is within those that are open.
+/// What the profiler does is one region: its kinds have names of their own in each version.
+const OVERHEAD: &str = "profiler overhead";
+
+/// Whether each of spans in order of their begins is within those that are open, and nothing is within what the profiler does.
 fn are_nested(spans: &[Span]) -> bool {
-    let mut open: Vec<i64> = Vec::new();
+    let mut open: Vec<&Span> = Vec::new();
     spans.iter().all(|span| {
-        while open.pop_if(|end| *end <= span.begin).is_some() {}
-        let is_within = open.last().is_none_or(|end| span.end <= *end);
-        open.push(span.end);
+        while open.pop_if(|around| around.end <= span.begin).is_some() {}
+        let is_within = open.last().is_none_or(|around| span.end <= around.end && around.kind != Kind::Overhead);
+        open.push(span);
         is_within
     })
 }
@@ -279,6 +282,7 @@ impl<'a> Hosts<'a> {
             Kind::OpenAcc => Region::new(name.to_owned(), Paradigm::OPENACC, RegionRole::FUNCTION),
             Kind::System => system::region(name),
             Kind::Ucx => Region::user(name.to_owned()),
+            Kind::Overhead => Region::new(OVERHEAD.to_owned(), Paradigm::MEASUREMENT_SYSTEM, RegionRole::ARTIFICIAL),
             Kind::Mpi => Region::new(name.to_owned(), Paradigm::MPI, role(name)),
             Kind::Runtime | Kind::Driver => {
                 Region::new(without_version(name).to_owned(), Paradigm::CUDA, RegionRole::FUNCTION)

@@ -252,6 +252,7 @@ fn said(counts: &Counts, facts: &mut Facts) {
     facts.note("lists of members that cannot be read", counts.members_unread);
     facts.note("calls of operations that not all members take part in", counts.collective_unmatched);
     facts.note("operations whose root is not known", counts.root_unknown);
+    facts.note("operations on windows, which all processes call equally often", counts.window_inferred);
 }
 
 /// What is known of the ranks.

@@ -212,6 +212,7 @@ impl Reader {
         self.mpi()?;
         self.system()?;
         self.ucx()?;
+        self.overhead()?;
         self.works()?;
         self.syncs()?;
         self.rest();
@@ -582,6 +583,19 @@ impl Reader {
                 reader.span(row, thread, (name, Kind::System, NO_DETAIL));
             }
         })?;
+        Ok(())
+    }
+
+    /// What the profiler does in the threads of the program.
+    fn overhead(&mut self) -> Result<()> {
+        for table in ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"] {
+            self.scan(table, &["start", "end", "globalTid"], |reader, row| {
+                let thread = row.integer(2);
+                if thread.is_some_and(|thread| reader.threads.contains_key(&thread)) {
+                    reader.span(row, thread, (NONE, Kind::Overhead, NO_DETAIL));
+                }
+            })?;
+        }
         Ok(())
     }
 

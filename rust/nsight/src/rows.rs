@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     System,
     /// A call of UCX.
     Ucx,
+    /// The profiler's own.
+    Overhead,
 }
 
 /// A span of a thread.
@@ -55,6 +57,10 @@ impl Spanning for Span {
 
     fn end(&self) -> i64 {
         self.end
+    }
+
+    fn is_overhead(&self) -> bool {
+        self.kind == Kind::Overhead
     }
 }
 
@@ -191,7 +197,7 @@ impl ThreadRows {
 
     /// Whether it does more than wait in calls of the operating system.
     pub(crate) fn is_of_program(&self) -> bool {
-        self.spans.iter().any(|span| span.kind != Kind::System)
+        self.spans.iter().any(|span| !matches!(span.kind, Kind::System | Kind::Overhead))
     }
 }
 

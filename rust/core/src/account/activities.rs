@@ -155,6 +155,7 @@ fn of_region(region: &Region, class: RegionClass) -> Activity {
 /// profiling interface of CUDA.
 fn is_overhead(name: &str) -> bool {
     matches!(name, "TRACE BUFFER FLUSH" | "TRACING" | "not created" | "tracing disabled" | "flush" | "idle")
+        || name == "profiler overhead"
         || matches!(name, "Activity Buffer Request" | "Buffer Flush" | "Instrumentation" | "Resource")
         || matches!(name, "Command Buffer Full" | "Driver Compiler" | "Lazy Function Loading")
         || matches!(name, "Runtime Triggered Module Loading")

@@ -8,7 +8,7 @@ use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, RegionRole};
 
 use super::communicators::{Communicators, Meaning};
 use super::messages::complete_request;
-use super::names::operation;
+use super::names::{operation, synchronizes_window};
 use super::{Counts, Known, Moment, Records};
 use crate::rows::{ABSENT, MpiTable};
 
@@ -80,6 +80,39 @@ pub(super) fn find(
     }
     for (group, comm) in groups.iter_mut().zip(&communicators.list) {
         group.is_partial = comm.is_partial() && group.instances > 0;
+    }
+}
+
+/// Finds the calls of one-sided communication that synchronize all processes. Of which window they are is not recorded: the n-th calls
+/// of one name are one operation if all processes call it equally often.
+pub(super) fn windows(known: &[Known<'_>], world_size: usize, records: &mut [Records], counts: &mut Counts) {
+    if known.len() < world_size.max(2) {
+        return;
+    }
+    let mut all: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+    for (place, Known { side, order, .. }) in known.iter().enumerate() {
+        for call in order.iter().copied().filter(|call| side.program.rows(*call)[0].table == MpiTable::Other) {
+            let name = side.names.get(side.program.calls[call].name);
+            if synchronizes_window(name) {
+                all.entry(name).or_insert_with(|| vec![Vec::new(); known.len()])[place].push(call);
+            }
+        }
+    }
+    for calls in all.values().filter(|calls| calls.iter().all(|own| own.len() == calls[0].len())) {
+        counts.window_inferred += calls[0].len() as u64;
+        for (own, records) in calls.iter().zip(&mut *records) {
+            for call in own {
+                records.push((*call, Moment::Begin, 0, Event::MpiCollectiveBegin {}));
+                let event = Event::MpiCollectiveEnd {
+                    collective_op: CollectiveOp::CREATE_HANDLE,
+                    communicator: 0,
+                    root: CollectiveRoot::NONE.0,
+                    size_sent: 0,
+                    size_received: 0,
+                };
+                records.push((*call, Moment::End, 0, event));
+            }
+        }
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Counts {
     /// Calls of operations that not all members take part in, and operations whose root is not known.
     pub(crate) collective_unmatched: u64,
     pub(crate) root_unknown: u64,
+    /// Operations on windows of which all processes are taken for members.
+    pub(crate) window_inferred: u64,
 }
 
 /// What all processes of a run do together.
@@ -120,6 +122,7 @@ pub(crate) fn find(sides: &[Side<'_>], comms: &[(u32, CommRow)], world_size: u32
     let mut records: Vec<Records> = sides.iter().map(|_| Vec::new()).collect();
     messages::find(&known, &communicators, &mut records, (&mut counts, &mut groups));
     collectives::find(&known, &communicators, &mut records, (&mut counts, &mut groups));
+    collectives::windows(&known, world_size as usize, &mut records, &mut counts);
     for (number, group) in (0..).zip(&mut groups) {
         group.comms = vec![number];
     }

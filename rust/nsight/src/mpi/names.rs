@@ -79,6 +79,13 @@ pub(super) fn operation(name: &str) -> Option<(CollectiveOp, RegionRole)> {
     known(&call).or_else(|| known(call.strip_prefix('i')?))
 }
 
+/// Whether all processes of a window take part in a call, and wait for each other.
+pub(super) fn synchronizes_window(name: &str) -> bool {
+    let makes = ["win_create", "win_create_dynamic", "win_allocate", "win_allocate_shared"];
+    let call = plain(name);
+    makes.contains(&call.as_str()) || matches!(call.as_str(), "win_fence" | "win_free")
+}
+
 /// The role of a call.
 pub(crate) fn role(name: &str) -> RegionRole {
     if let Some((_, role)) = operation(name) {
