@@ -63,6 +63,10 @@ TABLES = {
         "srcFile INTEGER, funcName INTEGER, bytes INTEGER",
     ),
     "PROFILER_OVERHEAD": "start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER, returnValue INTEGER",
+    "COMPOSITE_EVENTS": "id INTEGER NOT NULL PRIMARY KEY, start INTEGER NOT NULL, cpu INTEGER, threadState INTEGER, "
+    "globalTid INTEGER, cpuCycles INTEGER NOT NULL",
+    "SAMPLING_CALLCHAINS": "id INTEGER, symbol INTEGER, module INTEGER, kernelMode INTEGER, unresolved INTEGER, "
+    "originalIP INTEGER, stackDepth INTEGER",
     "UCP_SUBMIT_EVENTS": "start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER, packedSize INTEGER",
 }
 PHRASE = "must not appear in any output"
@@ -136,6 +140,18 @@ class Report:
         return self.add(
             "CUPTI_ACTIVITY_KIND_KERNEL", **at, **where, correlationId=correlation, shortName=self.name(name)
         )
+
+    def sample(self, at, *functions, cycles=1):
+        """Add a sample, in ms, with functions from the outside; none is one that is not resolved."""
+        number = len(self.rows["COMPOSITE_EVENTS"]) + 1
+        values = {"start": round(at * MS), "globalTid": thread(self.rank), "cpuCycles": cycles}
+        self.add("COMPOSITE_EVENTS", id=number, **values)
+        for depth, function in enumerate(reversed(functions)):
+            symbol = self.name(function or "0x7f0012")
+            module = self.name("/usr/lib/libm.so.6")
+            frame = {"symbol": symbol, "module": module, "unresolved": int(function is None), "stackDepth": depth}
+            self.add("SAMPLING_CALLCHAINS", id=number, **frame)
+        return self
 
     def openmp(self, table, number, begin, end, **values):
         """Add a construct of OpenMP on the thread with a number, in ms."""

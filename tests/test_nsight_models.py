@@ -168,6 +168,36 @@ def test_time_of_the_profiler_is_none_of_the_program(tmp_path):
     assert result.run.locations.num_rows == 1
 
 
+def test_samples_say_which_function_makes_a_rank_late(tmp_path):
+    outer = ("_start", "__libc_start_main_impl", "main")
+    for rank in range(2):
+        report = MpiReport(rank).range("work", 1, 61 if rank else 21).range("again", 62, 63)
+        report.mpi("MPI_Barrier", 61 if rank else 21, 62)
+        for number in range(200):
+            at = 1 + 0.1 * number + 0.05
+            report.sample(at, *outer, "solve", "kernel_a" if number % 4 else None)
+        for number in range(400 * rank):
+            report.sample(21 + 0.1 * number + 0.05, *outer, "solve", "kernel_b")
+        # What was seen when it stopped running takes no time, and calls of libraries are not divided.
+        report.sample(5, *outer, "stopped", cycles=0)
+        if rank == 0:
+            report.sample(40, *outer, "MPI_Barrier", "poll")
+        report.write(tmp_path / f"report.{rank}.sqlite")
+    result = whywait.analyze(tmp_path)
+    rows = [row for row in result.functions().to_pylist() if row["time"] > 0]
+    assert {(row["rank"], *row["callpath"]): row["time"] * 1e3 for row in rows} == pytest.approx(
+        {
+            (0, "work", "solve", "kernel_a"): 15,
+            (0, "work", "solve", "[libm.so.6]"): 5,
+            (1, "work", "solve", "kernel_a"): 15,
+            (1, "work", "solve", "[libm.so.6]"): 5,
+            (1, "work", "solve", "kernel_b"): 40,
+        }
+    )
+    assert any("the difference is in solve/kernel_b" in str(finding) for finding in result.findings())
+    assert result.run.nsight["unread"] == []
+
+
 def test_calls_of_ucx_are_read_if_asked_for(tmp_path, capsys):
     report = MpiReport(0)
     report.mpi("MPI_Barrier", 10, 12)

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{
-    Base, CommFlag, GroupType, LocationGroupType, LocationType, MetricMode, MetricOccurrence, MetricType, Paradigm,
-    ParameterType, RecorderKind, RegionType, SystemTreeDomain, Type,
+    Base, CommFlag, GroupType, InterruptGeneratorMode, LocationGroupType, LocationType, MetricMode, MetricOccurrence,
+    MetricType, Paradigm, ParameterType, RecorderKind, RegionType, SystemTreeDomain, Type,
 };
 use whywait_otf2::records::{
-    Attribute, CallingContext, ClockProperties, Comm, Location, LocationGroup, LocationGroupProperty, MetricClass,
-    MetricMember, Parameter, Region as RegionRecord, SystemTreeNodeProperty, TypedValue, UNDEFINED,
+    Attribute, CallingContext, ClockProperties, Comm, InterruptGenerator, Location, LocationGroup,
+    LocationGroupProperty, MetricClass, MetricMember, Parameter, Region as RegionRecord, SystemTreeNodeProperty,
+    TypedValue, UNDEFINED,
 };
 use whywait_otf2::{Catalog, Definitions};
 
@@ -26,6 +27,8 @@ pub(crate) const STREAM: u32 = 1;
 pub(crate) const EVENT: u32 = 2;
 /// Attribute: the call path from which a work was launched.
 pub(crate) const LAUNCH_PATH: u32 = 3;
+/// Interrupt generator: what takes samples of call paths.
+pub(crate) const SAMPLER: u32 = 0;
 /// Parameter: the number of a step.
 pub(crate) const STEP: u32 = 0;
 
@@ -113,6 +116,11 @@ pub(crate) fn define(
         catalog.add(CallingContext { id, region: *region, source_code_location: UNDEFINED, parent });
     }
     memory(&mut catalog, memories);
+    if ranks.iter().flat_map(|rank| &rank.threads).any(|thread| !thread.samples.is_empty()) {
+        let name = catalog.string("CPU time");
+        let (interrupt_generator_mode, base) = (InterruptGeneratorMode::TIME, Base::DECIMAL);
+        catalog.add(InterruptGenerator { id: SAMPLER, name, interrupt_generator_mode, base, exponent: -9, period: 0 });
+    }
     system(&mut catalog, ranks, events);
     communicators(&mut catalog, ranks, matched);
     let begin = ranks.iter().map(|rank| rank.window.0).min().unwrap_or(0);

@@ -8,13 +8,13 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{AttributeValue, Attributes, Event, EventSink};
 
 use crate::NONE;
-use crate::definitions::{CORRELATION, EVENT, LAUNCH_PATH, STEP, STREAM, location};
+use crate::definitions::{CORRELATION, EVENT, LAUNCH_PATH, SAMPLER, STEP, STREAM, location};
 use crate::kinds::{Flow, Kind};
 use crate::matching::{Message, Operation};
 use crate::members::Member;
 use crate::rank::{Memory, Rank, Stream, Work};
 use crate::teams::Task;
-use crate::thread::{Detail, Thread, Visit};
+use crate::thread::{Detail, Sample, Thread, Visit};
 
 /// A rank as its events are sent.
 pub(crate) struct Emitter<'a> {
@@ -75,20 +75,37 @@ impl Emitter<'_> {
     pub(crate) fn thread(&self, at: usize, thread: &Thread, samples: &[Memory], sink: &mut dyn EventSink) {
         let mut open: Vec<&Visit> = Vec::new();
         let mut memory = samples.iter().copied();
+        let mut seen = thread.samples.as_slice();
         for visit in &thread.visits {
             while let Some(ended) = open.pop_if(|open| open.end <= visit.begin) {
                 self.memory(&mut memory, ended.end, sink);
+                self.samples(&mut seen, ended.end, sink);
                 self.leave(at, ended, &open, sink);
             }
             self.memory(&mut memory, visit.begin, sink);
+            self.samples(&mut seen, visit.begin, sink);
             self.enter(at, visit, sink);
             open.push(visit);
         }
         while let Some(ended) = open.pop() {
             self.memory(&mut memory, ended.end, sink);
+            self.samples(&mut seen, ended.end, sink);
             self.leave(at, ended, &open, sink);
         }
         self.memory(&mut memory, i64::MAX, sink);
+        self.samples(&mut seen, i64::MAX, sink);
+    }
+
+    /// Sends samples of call paths up to a time.
+    fn samples(&self, ahead: &mut &[Sample], until: i64, sink: &mut dyn EventSink) {
+        while let Some((sample, rest)) = ahead.split_first().filter(|(sample, _)| sample.time < until) {
+            *ahead = rest;
+            if let Some(calling_context) = self.contexts.get(sample.context as usize).copied() {
+                let (unwind_distance, interrupt_generator) = (0, SAMPLER);
+                let event = Event::CallingContextSample { calling_context, unwind_distance, interrupt_generator };
+                record(sink, sample.time, &event);
+            }
+        }
     }
 
     /// Sends samples of memory up to a time.

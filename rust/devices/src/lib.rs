@@ -46,7 +46,7 @@ pub use rank::{Awaits, Device, Memory, Rank, Stream, Work};
 pub use recording::{DeviceRecording, Source, location_id};
 pub use regions::{Copy, Region, Regions};
 pub use teams::{Task, Team};
-pub use thread::{Detail, Thread, Visit, Wide};
+pub use thread::{Detail, Sample, Thread, Visit, Wide};
 
 /// No detail, no name, no number.
 pub const NONE: u32 = u32::MAX;

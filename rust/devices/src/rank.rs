@@ -147,6 +147,9 @@ impl Rank {
             at(&mut visit.begin);
             at(&mut visit.end);
         }
+        for sample in self.threads.iter_mut().flat_map(|thread| &mut thread.samples) {
+            at(&mut sample.time);
+        }
         for work in &mut self.works {
             at(&mut work.begin);
             at(&mut work.end);

@@ -54,6 +54,15 @@ pub enum Detail {
     Creation(u32),
 }
 
+/// What a thread was seen in.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    /// When, ns.
+    pub time: i64,
+    /// The call path, in the rank's `contexts`, or none of these outside of all regions.
+    pub context: u32,
+}
+
 /// A thread of the host.
 #[derive(Debug)]
 pub struct Thread {
@@ -65,11 +74,19 @@ pub struct Thread {
     pub visits: Vec<Visit>,
     /// Whether the steps of the program are its own.
     pub has_steps: bool,
+    /// Samples of its call path, in order of time.
+    pub samples: Vec<Sample>,
 }
 
 impl Thread {
     /// The only thread of a process that recorded no host.
     pub(crate) fn empty() -> Self {
-        Self { id: 0, name: "host (not recorded)".to_owned(), visits: Vec::new(), has_steps: false }
+        Self {
+            id: 0,
+            name: "host (not recorded)".to_owned(),
+            visits: Vec::new(),
+            has_steps: false,
+            samples: Vec::new(),
+        }
     }
 }

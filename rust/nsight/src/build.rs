@@ -15,6 +15,7 @@ use crate::names::Names;
 use crate::nccl::{self, Made, Material};
 use crate::options::Options;
 use crate::rows::{EventRecord, Kind, ProcessRows, Span, StreamKey, Sync, Task, ThreadRows, Work};
+use crate::samples::Stacks;
 use crate::teams;
 
 /// Threads that the tool or libraries run for themselves.
@@ -40,7 +41,12 @@ pub(crate) struct Built {
 }
 
 /// Makes a rank of a process.
-pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, options: &Options) -> Built {
+pub(crate) fn build(
+    (names, stacks): (&Names, &Stacks),
+    devices: &[Device],
+    mut rows: ProcessRows,
+    options: &Options,
+) -> Built {
     let program = Program::new(std::mem::take(&mut rows.mpi), names);
     let mut places: FxHashMap<i64, usize> = FxHashMap::default();
     places.extend(rows.threads.iter().enumerate().map(|(place, thread)| (thread.id, place)));
@@ -66,7 +72,7 @@ pub(crate) fn build(names: &Names, devices: &[Device], mut rows: ProcessRows, op
     let (teams, tasks) = formed.in_order(&threads);
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
     let launched = works.iter().filter_map(|work| work.correlation).collect();
-    let mut hosts = Hosts::new(names, launched, program.calls.len() as u32);
+    let mut hosts = Hosts::new((names, stacks), launched, program.calls.len() as u32);
     let threads: Vec<_> = threads.into_iter().map(|thread| hosts.thread(thread)).collect();
     let Hosts { mut regions, contexts, launches, ranges, issues, crossings, loose, .. } = hosts;
     let material = Material {

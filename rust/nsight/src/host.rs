@@ -3,13 +3,14 @@
 use std::num::NonZeroU64;
 
 use rustc_hash::FxHashMap;
-use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Thread, Visit, Wide, nest};
+use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Sample, Thread, Visit, Wide, nest};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 
 use crate::constructs::Construct;
 use crate::mpi::role;
 use crate::names::Names;
 use crate::rows::{Kind, NO_DETAIL, Span, ThreadRows};
+use crate::samples::Stacks;
 use crate::system;
 
 /// What launched a work.
@@ -87,6 +88,7 @@ impl Default for Path {
 /// The threads of a process while they are built.
 pub(crate) struct Hosts<'a> {
     pub(crate) names: &'a Names,
+    stacks: &'a Stacks,
     pub(crate) regions: Regions,
     pub(crate) contexts: Contexts,
     pub(crate) launches: Launches,
@@ -174,9 +176,10 @@ fn are_nested(spans: &[Span]) -> bool {
 
 impl<'a> Hosts<'a> {
     /// No threads yet; `launched` are the numbers of works, and `first_lock` follows the calls of MPI.
-    pub(crate) fn new(names: &'a Names, launched: Vec<NonZeroU64>, first_lock: u32) -> Self {
+    pub(crate) fn new((names, stacks): (&'a Names, &'a Stacks), launched: Vec<NonZeroU64>, first_lock: u32) -> Self {
         Self {
             names,
+            stacks,
             regions: Regions::default(),
             contexts: Contexts::default(),
             launches: Launches::new(launched),
@@ -191,7 +194,7 @@ impl<'a> Hosts<'a> {
 
     /// Builds a thread, whose spans are in order.
     pub(crate) fn thread(&mut self, rows: ThreadRows) -> Thread {
-        let ThreadRows { id, name, mut spans, .. } = rows;
+        let ThreadRows { id, name, mut spans, samples, .. } = rows;
         let number = self.issues.len() as u32;
         self.loose += leave_out_loose(&mut spans);
         let issue = |span: &Span| Issue { begin: span.begin, name: span.name, operation: span.detail };
@@ -212,7 +215,50 @@ impl<'a> Hosts<'a> {
         };
         let has_steps = visits.iter().any(|visit| matches!(visit.detail, Detail::Step(_)));
         let name = if name.is_empty() { format!("thread {id}") } else { name };
-        Thread { id, name, visits, has_steps }
+        let samples = self.samples(&visits, samples);
+        Thread { id, name, visits, has_steps, samples }
+    }
+
+    /// The call paths of samples of a thread: what they saw is below what its visits say, but inside of calls of libraries.
+    fn samples(&mut self, visits: &[Visit], mut samples: Vec<(i64, i64)>) -> Vec<Sample> {
+        samples.sort_unstable();
+        let mut visits = visits.iter().peekable();
+        let mut open: Vec<(i64, u32, bool)> = Vec::new();
+        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut functions: Vec<u32> = Vec::new();
+        let mut all = Vec::with_capacity(samples.len());
+        for (time, sample) in samples {
+            while let Some(visit) = visits.next_if(|visit| visit.begin <= time) {
+                while open.pop_if(|(end, ..)| *end <= visit.begin).is_some() {}
+                let (_, around, is_inside) = open.last().copied().unwrap_or((0, NONE, false));
+                let is_call =
+                    !matches!(self.regions.list[visit.region as usize].paradigm, Paradigm::USER | Paradigm::OPENMP);
+                open.push((visit.end, self.contexts.node(around, visit.region), is_inside || is_call));
+            }
+            while open.pop_if(|(end, ..)| *end <= time).is_some() {}
+            let (_, around, is_inside) = open.last().copied().unwrap_or((0, NONE, false));
+            let Some(mut path) = self.stacks.of(sample) else { continue };
+            if is_inside {
+                path = NONE;
+            }
+            let context = *known.entry((around, path)).or_insert_with(|| {
+                functions.clear();
+                while let Some((outer, function)) = self.stacks.node(path) {
+                    functions.push(function);
+                    path = outer;
+                }
+                let mut function = |around: u32, name: &str| {
+                    let region = Region::new(name.to_owned(), Paradigm::COMPILER, RegionRole::FUNCTION);
+                    self.contexts.node(around, self.regions.add(region))
+                };
+                if around == NONE && functions.is_empty() {
+                    return function(around, "main");
+                }
+                functions.iter().rev().fold(around, |around, name| function(around, self.names.get(*name)))
+            });
+            all.push(Sample { time, context });
+        }
+        all
     }
 
     /// The visit of a span of a thread, if it is on call paths; `open` has ends and paths of the spans around it.

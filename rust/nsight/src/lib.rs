@@ -24,6 +24,7 @@ mod options;
 mod payload;
 mod report;
 mod rows;
+mod samples;
 mod schema;
 pub mod sqlite;
 mod system;

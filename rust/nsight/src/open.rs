@@ -60,7 +60,8 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
         let mut rows = std::mem::take(&mut report.processes);
         rows.retain(|_, rows| rows.is_of_program());
         let has_others = rows.values().filter(|rows| !rows.works.is_empty()).count() > 1;
-        let build = |(process, rows)| build(&report.names, &report.devices_of(process, has_others), rows, options);
+        let known = (&report.names, &report.stacks);
+        let build = |(process, rows)| build(known, &report.devices_of(process, has_others), rows, options);
         let built: Vec<Built> = rows.into_iter().map(build).collect();
         Ok((report, built))
     })?;

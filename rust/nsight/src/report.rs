@@ -18,6 +18,7 @@ use crate::rows::{
     ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, OpenMpRow, ProcessRows, Span, Sync, Task,
     ThreadRows, Work,
 };
+use crate::samples::{Stacks, is_start};
 use crate::schema::{NAMES, base, find};
 use crate::sqlite::{Database, Row, Table};
 use crate::{Error, Result};
@@ -41,7 +42,7 @@ const LONGEST_MESSAGE: usize = 160;
 /// More ranks than any run has.
 const MOST_RANKS: u32 = 1 << 20;
 /// How the names of tables begin that say something of the program and are not read.
-const UNREAD: [&str; 4] = ["SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_", "OPENMP_EVENT_KIND_TASK_SCHEDULE"];
+const UNREAD: [&str; 2] = ["SCHED_EVENTS", "OPENMP_EVENT_KIND_TASK_SCHEDULE"];
 /// Tables of UCX: what MPI does inside, and what programs call themselves.
 const UCX: [&str; 3] = ["UCP_EVENTS", "UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS"];
 /// A call of the operating system is of interest from this length on, ns.
@@ -73,6 +74,8 @@ pub(crate) struct Report {
     pub(crate) hardware: Option<String>,
     pub(crate) clock: Clock,
     pub(crate) names: Names,
+    /// The call paths of samples.
+    pub(crate) stacks: Stacks,
     pub(crate) devices: Vec<Device>,
     /// What a process calls each device: its number in the system, its number for the process, and that among `devices`.
     pub(crate) visible: Vec<(i64, Device, i64)>,
@@ -110,6 +113,7 @@ impl Report {
                 hardware: None,
                 clock: Clock::default(),
                 names: Names::new(options.all_names),
+                stacks: Stacks::default(),
                 devices: Vec::new(),
                 visible: Vec::new(),
                 processes: BTreeMap::new(),
@@ -213,6 +217,7 @@ impl Reader {
         self.system()?;
         self.ucx()?;
         self.overhead()?;
+        self.samples()?;
         self.works()?;
         self.syncs()?;
         self.rest();
@@ -583,6 +588,50 @@ impl Reader {
                 reader.span(row, thread, (name, Kind::System, NO_DETAIL));
             }
         })?;
+        Ok(())
+    }
+
+    /// Samples of call paths, and the functions on these.
+    fn samples(&mut self) -> Result<()> {
+        let columns = ["start", "id", "globalTid", "cpuCycles"];
+        let has_samples = self.scan("COMPOSITE_EVENTS", &columns, |reader, row| {
+            let begin = row.integer(0).filter(|begin| (-LATEST..LATEST).contains(begin));
+            let (Some(begin), Some(sample), Some(thread)) = (begin, row.integer(1), row.integer(2)) else {
+                return row.leave_out();
+            };
+            // A thread may also be looked at when it stops running.
+            let runs = row.integer(3) != Some(0);
+            if let Some(place) = reader.threads.get(&thread).filter(|_| runs) {
+                let process = reader.report.processes.entry(thread & !THREAD).or_default();
+                process.threads[*place].samples.push((begin, sample));
+            }
+        })?;
+        if !has_samples {
+            return Ok(());
+        }
+        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let columns = ["id", "symbol", "stackDepth", "module", "unresolved"];
+        self.scan("SAMPLING_CALLCHAINS", &columns, |reader, row| {
+            let (Some(sample), Some(depth)) = (row.integer(0), row.integer(2)) else { return row.leave_out() };
+            let (symbol, module, unresolved) = (row.integer(1), row.integer(3), row.integer(4));
+            let Report { names, stacks, .. } = &mut reader.report;
+            let symbol = if matches!(unresolved, None | Some(0)) { names.of(symbol) } else { NONE };
+            let module = if symbol == NONE { names.of(module) } else { NONE };
+            let function = *known.entry((symbol, module)).or_insert_with(|| {
+                let path = names.get(module);
+                match names.get(symbol) {
+                    start if is_start(start) => NONE,
+                    "" => {
+                        let file = path.rsplit('/').next().unwrap_or(path);
+                        let text = format!("[{}]", if file.is_empty() { "unknown" } else { file });
+                        names.add(&text)
+                    }
+                    _ => symbol,
+                }
+            });
+            stacks.add(sample, depth, function);
+        })?;
+        self.report.stacks.end();
         Ok(())
     }
 

@@ -187,6 +187,8 @@ pub(crate) struct ThreadRows {
     pub(crate) begins_mpi: bool,
     /// Number of parallel regions that it forks.
     pub(crate) forks: u64,
+    /// When it was looked at, and the numbers of these samples.
+    pub(crate) samples: Vec<(i64, i64)>,
 }
 
 impl ThreadRows {
