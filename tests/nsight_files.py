@@ -15,6 +15,7 @@ _CONSTRUCTS = {
     "SYNC_REGION": "parallelId INTEGER, taskId INTEGER, kind INTEGER",
     "SYNC_REGION_WAIT": "parallelId INTEGER, taskId INTEGER, kind INTEGER",
     "TASK": "parallelId INTEGER, taskId INTEGER, kind INTEGER",
+    "TASK_SCHEDULE": "parallelId INTEGER, priorTaskId INTEGER, priorTaskStatus INTEGER, nextTaskId INTEGER",
     "TASK_CREATE": "parentTaskId INTEGER, newTaskId INTEGER",
     "WORKSHARE": "kind INTEGER, parallelId INTEGER, taskId INTEGER, count INTEGER",
     "MUTEX_WAIT": "kind INTEGER, waitId INTEGER, taskId INTEGER",

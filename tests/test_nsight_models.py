@@ -198,6 +198,17 @@ def test_samples_say_which_function_makes_a_rank_late(tmp_path):
     assert result.run.nsight["unread"] == []
 
 
+def test_time_without_a_core_is_counted(tmp_path):
+    report = Report().range("step", 0, 100).range("work", 10, 40).range("rest", 50, 60)
+    # Out and in, in any order of rows; it ends without a core.
+    for at, gets in ((35, 1), (20, 0), (5, 1), (30, 0), (22, 1), (45, 0), (52, 1), (90, 0)):
+        report.add("SCHED_EVENTS", start=at * 10**6, isSchedIn=gets, globalTid=thread())
+    result = whywait.analyze(report.write(tmp_path / "report.sqlite"))
+    counter = result.counters["time without a core"]
+    rows = counter.by_callpath().to_pylist()
+    assert {row["callpath"][-1]: round(row["value"] * 1e3) for row in rows} == {"step": 5, "work": 7, "rest": 2}
+
+
 def test_calls_of_ucx_are_read_if_asked_for(tmp_path, capsys):
     report = MpiReport(0)
     report.mpi("MPI_Barrier", 10, 12)

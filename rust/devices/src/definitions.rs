@@ -116,6 +116,10 @@ pub(crate) fn define(
         catalog.add(CallingContext { id, region: *region, source_code_location: UNDEFINED, parent });
     }
     memory(&mut catalog, memories);
+    if ranks.iter().flat_map(|rank| &rank.threads).any(|thread| !thread.off.is_empty()) {
+        let class = memories.len() as u32;
+        off(&mut catalog, class, 2 * class);
+    }
     if ranks.iter().flat_map(|rank| &rank.threads).any(|thread| !thread.samples.is_empty()) {
         let name = catalog.string("CPU time");
         let (interrupt_generator_mode, base) = (InterruptGeneratorMode::TIME, Base::DECIMAL);
@@ -161,6 +165,28 @@ fn memory(catalog: &mut Catalog, memories: &[Option<i64>]) {
             recorder_kind: RecorderKind::CPU,
         });
     }
+}
+
+/// How long threads had no core: counted up to each event of these.
+fn off(catalog: &mut Catalog, id: u32, member: u32) {
+    let (name, unit) = (catalog.string("time without a core"), catalog.string("s"));
+    catalog.add(MetricMember {
+        id: member,
+        name,
+        description: 0,
+        metric_type: MetricType::OTHER,
+        metric_mode: MetricMode::ACCUMULATED_START,
+        value_type: Type::UINT64,
+        base: Base::DECIMAL,
+        exponent: -9,
+        unit,
+    });
+    catalog.add(MetricClass {
+        id,
+        metric_members: vec![member],
+        metric_occurrence: MetricOccurrence::SYNCHRONOUS_STRICT,
+        recorder_kind: RecorderKind::CPU,
+    });
 }
 
 /// Nodes, their devices, processes with their threads and streams.

@@ -32,6 +32,26 @@ pub(crate) struct Emitter<'a> {
     pub(crate) messages: &'a [(u32, Message)],
 }
 
+/// How long a thread had no core up to a time that only grows.
+struct Off<'a> {
+    ahead: &'a [(i64, i64)],
+    /// The sum of those before.
+    before: i64,
+    /// Whether it is recorded.
+    is_known: bool,
+}
+
+impl Off<'_> {
+    fn until(&mut self, time: i64) -> u64 {
+        while let Some(((begin, end), rest)) = self.ahead.split_first().filter(|((_, end), _)| *end <= time) {
+            self.before += end - begin;
+            self.ahead = rest;
+        }
+        let within = self.ahead.first().map_or(0, |(begin, _)| (time - begin).max(0));
+        (self.before + within).cast_unsigned()
+    }
+}
+
 /// Attributes of one event: no more than there are.
 struct List {
     values: [AttributeValue; 4],
@@ -76,24 +96,36 @@ impl Emitter<'_> {
         let mut open: Vec<&Visit> = Vec::new();
         let mut memory = samples.iter().copied();
         let mut seen = thread.samples.as_slice();
+        let mut off = Off { ahead: &thread.off, before: 0, is_known: !thread.off.is_empty() };
         for visit in &thread.visits {
             while let Some(ended) = open.pop_if(|open| open.end <= visit.begin) {
                 self.memory(&mut memory, ended.end, sink);
                 self.samples(&mut seen, ended.end, sink);
+                self.off(&mut off, ended.end, sink);
                 self.leave(at, ended, &open, sink);
             }
             self.memory(&mut memory, visit.begin, sink);
             self.samples(&mut seen, visit.begin, sink);
+            self.off(&mut off, visit.begin, sink);
             self.enter(at, visit, sink);
             open.push(visit);
         }
         while let Some(ended) = open.pop() {
             self.memory(&mut memory, ended.end, sink);
             self.samples(&mut seen, ended.end, sink);
+            self.off(&mut off, ended.end, sink);
             self.leave(at, ended, &open, sink);
         }
         self.memory(&mut memory, i64::MAX, sink);
         self.samples(&mut seen, i64::MAX, sink);
+    }
+
+    /// Sends how long a thread had no core up to the time of an event.
+    fn off(&self, off: &mut Off<'_>, time: i64, sink: &mut dyn EventSink) {
+        if off.is_known {
+            let values = [TypedValue { kind: Type::UINT64, bits: off.until(time) }];
+            sink.metric(time, self.memories.len() as u32, &values);
+        }
     }
 
     /// Sends samples of call paths up to a time.

@@ -150,6 +150,10 @@ impl Rank {
         for sample in self.threads.iter_mut().flat_map(|thread| &mut thread.samples) {
             at(&mut sample.time);
         }
+        for (begin, end) in self.threads.iter_mut().flat_map(|thread| &mut thread.off) {
+            at(begin);
+            at(end);
+        }
         for work in &mut self.works {
             at(&mut work.begin);
             at(&mut work.end);

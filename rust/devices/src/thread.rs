@@ -76,6 +76,8 @@ pub struct Thread {
     pub has_steps: bool,
     /// Samples of its call path, in order of time.
     pub samples: Vec<Sample>,
+    /// When it had no core, in order of time; nothing if that is not recorded.
+    pub off: Vec<(i64, i64)>,
 }
 
 impl Thread {
@@ -87,6 +89,7 @@ impl Thread {
             visits: Vec::new(),
             has_steps: false,
             samples: Vec::new(),
+            off: Vec::new(),
         }
     }
 }

@@ -136,7 +136,7 @@ impl Traced {
             let name = if id.name == NONE { format!("thread {}", id.thread) } else { names.get(id.name).to_owned() };
             let has_steps = spans.iter().any(|span| matches!(names.meaning(span.name), Meaning::Step(_)));
             let visits = gloo::merge(host.visits(&names, &correlations), waits);
-            threads.push(Thread { id: id.thread, name, visits, has_steps, samples: Vec::new() });
+            threads.push(Thread { id: id.thread, name, visits, has_steps, samples: Vec::new(), off: Vec::new() });
         }
         // The first thread of a process has its steps, or else most of what happens.
         threads.sort_by_key(|thread| (!thread.has_steps, std::cmp::Reverse(thread.visits.len()), thread.id));

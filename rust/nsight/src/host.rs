@@ -160,6 +160,24 @@ fn leave_out_loose(spans: &mut Vec<Span>) -> u64 {
     is_kept.iter().filter(|kept| !**kept).count() as u64
 }
 
+/// When a thread had no core: from where it loses it to where it gets one.
+fn off(mut switches: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
+    switches.sort_unstable();
+    let mut since = None;
+    let mut off = Vec::new();
+    for (time, gets) in switches {
+        match (since, gets) {
+            (Some(begin), true) => {
+                off.push((begin, time));
+                since = None;
+            }
+            (None, false) => since = Some(time),
+            _ => {}
+        }
+    }
+    off
+}
+
 /// What the profiler does is one region: its kinds have names of their own in each version.
 const OVERHEAD: &str = "profiler overhead";
 
@@ -194,7 +212,7 @@ impl<'a> Hosts<'a> {
 
     /// Builds a thread, whose spans are in order.
     pub(crate) fn thread(&mut self, rows: ThreadRows) -> Thread {
-        let ThreadRows { id, name, mut spans, samples, .. } = rows;
+        let ThreadRows { id, name, mut spans, samples, switches, .. } = rows;
         let number = self.issues.len() as u32;
         self.loose += leave_out_loose(&mut spans);
         let issue = |span: &Span| Issue { begin: span.begin, name: span.name, operation: span.detail };
@@ -216,7 +234,7 @@ impl<'a> Hosts<'a> {
         let has_steps = visits.iter().any(|visit| matches!(visit.detail, Detail::Step(_)));
         let name = if name.is_empty() { format!("thread {id}") } else { name };
         let samples = self.samples(&visits, samples);
-        Thread { id, name, visits, has_steps, samples }
+        Thread { id, name, visits, has_steps, samples, off: off(switches) }
     }
 
     /// The call paths of samples of a thread: what they saw is below what its visits say, but inside of calls of libraries.

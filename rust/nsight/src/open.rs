@@ -250,6 +250,7 @@ fn said(counts: &Counts, facts: &mut Facts) {
     facts.note("receives with less room than what came", counts.size_odd);
     facts.note("order of the two rows of MPI_Sendrecv, of which the second sends", counts.second_sends.into());
     facts.note("calls on communicators that are not known", counts.communicator_unknown);
+    facts.note("processes whose MPI_COMM_WORLD is the handle that no record explains", counts.world_inferred);
     facts.note("lists of members that cannot be read", counts.members_unread);
     facts.note("calls of operations that not all members take part in", counts.collective_unmatched);
     facts.note("operations whose root is not known", counts.root_unknown);

@@ -42,7 +42,7 @@ const LONGEST_MESSAGE: usize = 160;
 /// More ranks than any run has.
 const MOST_RANKS: u32 = 1 << 20;
 /// How the names of tables begin that say something of the program and are not read.
-const UNREAD: [&str; 2] = ["SCHED_EVENTS", "OPENMP_EVENT_KIND_TASK_SCHEDULE"];
+const UNREAD: [&str; 1] = ["OPENMP_EVENT_KIND_TASK_SCHEDULE"];
 /// Tables of UCX: what MPI does inside, and what programs call themselves.
 const UCX: [&str; 3] = ["UCP_EVENTS", "UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS"];
 /// A call of the operating system is of interest from this length on, ns.
@@ -218,6 +218,7 @@ impl Reader {
         self.ucx()?;
         self.overhead()?;
         self.samples()?;
+        self.scheduling()?;
         self.works()?;
         self.syncs()?;
         self.rest();
@@ -632,6 +633,21 @@ impl Reader {
             stacks.add(sample, depth, function);
         })?;
         self.report.stacks.end();
+        Ok(())
+    }
+
+    /// When threads get a core, and lose it.
+    fn scheduling(&mut self) -> Result<()> {
+        self.scan("SCHED_EVENTS", &["start", "isSchedIn", "globalTid"], |reader, row| {
+            let time = row.integer(0).filter(|time| (-LATEST..LATEST).contains(time));
+            let (Some(time), Some(gets), Some(thread)) = (time, row.integer(1), row.integer(2)) else {
+                return row.leave_out();
+            };
+            if let Some(place) = reader.threads.get(&thread) {
+                let process = reader.report.processes.entry(thread & !THREAD).or_default();
+                process.threads[*place].switches.push((time, gets != 0));
+            }
+        })?;
         Ok(())
     }
 

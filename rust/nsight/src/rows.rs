@@ -189,6 +189,8 @@ pub(crate) struct ThreadRows {
     pub(crate) forks: u64,
     /// When it was looked at, and the numbers of these samples.
     pub(crate) samples: Vec<(i64, i64)>,
+    /// When it gets a core, or loses it.
+    pub(crate) switches: Vec<(i64, bool)>,
 }
 
 impl ThreadRows {

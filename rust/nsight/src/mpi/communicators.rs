@@ -185,6 +185,11 @@ impl Communicators {
         by_uid().or_else(|| self.others.get(&(place, row.comm)).copied()).unwrap_or(Meaning::Unknown)
     }
 
+    /// Number of processes with a handle that is taken for that of the world.
+    pub(super) fn worlds(&self) -> u64 {
+        self.others.values().filter(|meaning| **meaning == Meaning::Comm(0)).count() as u64
+    }
+
     /// As records name them.
     pub(super) fn comms(&self) -> Vec<Comm> {
         let comm = |comm: &Communicator| {

@@ -41,6 +41,8 @@ pub(crate) struct Counts {
     pub(crate) members_unread: u64,
     /// Calls on communicators that are not known.
     pub(crate) communicator_unknown: u64,
+    /// Processes whose handle of the world is a guess, since nothing is recorded of it.
+    pub(crate) world_inferred: u64,
     /// Requests whose completion is not traced.
     pub(crate) request_unseen: u64,
     /// Receives from any source or with any tag, by inference.
@@ -115,7 +117,8 @@ pub(crate) fn find(sides: &[Side<'_>], comms: &[(u32, CommRow)], world_size: u32
     }
     let communicators = Communicators::find(sides, comms, world_size);
     let known: Vec<Known<'_>> = sides.iter().map(Known::new).collect();
-    let mut counts = Counts { members_unread: communicators.unread, ..Counts::default() };
+    let (members_unread, world_inferred) = (communicators.unread, communicators.worlds());
+    let mut counts = Counts { members_unread, world_inferred, ..Counts::default() };
     counts.request_unseen =
         known.iter().flat_map(|known| &known.requests).filter(|request| request.completed.is_none()).count() as u64;
     let mut groups: Vec<GroupFacts> = communicators.list.iter().map(Communicator::facts).collect();
