@@ -614,12 +614,12 @@ def test_users_name_kernels_that_communicate(tmp_path):
 
 def test_what_a_report_has_is_said(tmp_path, capsys):
     report = Report().range("work", 1, 4)
-    report.add("OPENMP_EVENT_KIND_TASK_SCHEDULE", start=1, end=1, globalTid=thread())
+    report.add("UCP_SUBMIT_EVENTS", start=1, end=1, globalTid=thread())
     assert main(["info", str(report.write(tmp_path / "report.sqlite"))]) == 0
     said = capsys.readouterr().out
     for words in (
         "Nsight Systems      2025.1.1.1",
-        "not analyzed        OPENMP_EVENT_KIND_TASK_SCHEDULE",
+        "not analyzed        UCP_SUBMIT_EVENTS",
         "NVTX_EVENTS 1",
         "1 of 1",
     ):

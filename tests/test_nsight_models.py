@@ -128,7 +128,28 @@ def test_tasks_run_in_barriers(tmp_path):
     result = whywait.analyze(report.write(tmp_path / "report.sqlite"))
     # Thread 1 is at the barrier from 2 on, but runs two tasks of 0.5 until thread 0 comes at 12.
     assert sum(wait for _, thread, _, wait in waits(result, "omp_") if thread == 1) == pytest.approx(9)
-    assert result.tasks is not None
+
+
+@pytest.mark.parametrize("is_created", [True, False])
+def test_tasks_run_from_one_switch_to_the_next(is_created, tmp_path):
+    report = Report().range("work", 0, 60)
+    report.openmp("PARALLEL", 1, 1, 21, parallelId=1)
+    for number, arrives in ((1, 12), (2, 2)):
+        report.openmp("SYNC_REGION", number, arrives, 20, parallelId=1, kind=2)
+        report.openmp("TASK", number, 1, 21, parallelId=1, taskId=number, kind=2)
+    # Task 7 waits for task 8, which its thread runs meanwhile; then comes task 9.
+    switches = [(3, 2, 7, 7), (4, 7, 7, 8), (6, 8, 1, 7), (7, 7, 1, 2), (8, 2, 7, 9), (9, 9, 1, 2)]
+    for at, prior, status, following in switches:
+        tasks = {"priorTaskId": prior, "priorTaskStatus": status, "nextTaskId": following}
+        report.openmp("TASK_SCHEDULE", 2, at, at, parallelId=1, **tasks)
+    if is_created:
+        for task in (7, 8, 9):
+            report.openmp("TASK_CREATE", 1, task - 5.5, task - 5.4, newTaskId=task)
+    result = whywait.analyze(report.write(tmp_path / "report.sqlite"))
+    # At the barrier from 2 to 12, of which the thread runs tasks from 3 to 7 and from 8 to 9.
+    assert sum(wait for _, thread, _, wait in waits(result, "omp_") if thread == 1) == pytest.approx(5)
+    times = {row["callpath"][-1]: row for row in result.callpaths().to_pylist()}
+    assert "task" in times
 
 
 def test_constructs_of_openacc_have_their_places(tmp_path):
@@ -196,6 +217,13 @@ def test_samples_say_which_function_makes_a_rank_late(tmp_path):
     )
     assert any("the difference is in solve/kernel_b" in str(finding) for finding in result.findings())
     assert result.run.nsight["unread"] == []
+    for file in tmp_path.iterdir():
+        with closing(sqlite3.connect(file)) as base:
+            base.execute("CREATE TABLE other AS SELECT * FROM SAMPLING_CALLCHAINS ORDER BY stackDepth, id DESC")
+            base.execute("DROP TABLE SAMPLING_CALLCHAINS")
+            base.execute("ALTER TABLE other RENAME TO SAMPLING_CALLCHAINS")
+            base.commit()
+    assert whywait.analyze(tmp_path).functions().equals(result.functions())
 
 
 def test_time_without_a_core_is_counted(tmp_path):

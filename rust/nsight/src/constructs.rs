@@ -34,6 +34,13 @@ pub(crate) enum Construct {
     Section,
     /// A lock is given back.
     Release,
+    /// A thread goes on with another task.
+    Switch,
+}
+
+/// Whether a task that a thread leaves with a status is complete.
+pub(crate) const fn completes(status: Option<i64>) -> bool {
+    matches!(status, Some(1 | 3 | 4 | 5 | 8))
 }
 
 /// A table of constructs.
@@ -52,10 +59,11 @@ impl Table {
 }
 
 /// The tables of OpenMP that are read.
-pub(crate) const TABLES: [Table; 11] = [
+pub(crate) const TABLES: [Table; 12] = [
     Table::new("OPENMP_EVENT_KIND_PARALLEL", "", |_| Some(Construct::Parallel)),
-    Table::new("OPENMP_EVENT_KIND_TASK", "taskId", Construct::of_task),
+    Table::new("OPENMP_EVENT_KIND_TASK", "taskId", |kind| Some(Construct::of_task(kind))),
     Table::new("OPENMP_EVENT_KIND_TASK_CREATE", "newTaskId", |_| Some(Construct::TaskCreate)),
+    Table::new("OPENMP_EVENT_KIND_TASK_SCHEDULE", "nextTaskId", |_| Some(Construct::Switch)),
     Table::new("OPENMP_EVENT_KIND_SYNC_REGION", "", Construct::of_synchronization),
     // The waiting inside of these, which counts where they are not recorded.
     Table::new("OPENMP_EVENT_KIND_SYNC_REGION_WAIT", "", Construct::of_synchronization),
@@ -109,11 +117,10 @@ impl Construct {
     }
 
     /// A task by its kind in the schema: the initial one is the program, an implicit one is the part of a thread.
-    const fn of_task(kind: Option<i64>) -> Option<Self> {
+    const fn of_task(kind: Option<i64>) -> Self {
         match kind {
-            Some(2) => Some(Self::Part),
-            Some(3 | 4) => Some(Self::Task),
-            _ => None,
+            Some(3 | 4) => Self::Task,
+            _ => Self::Part,
         }
     }
 
@@ -149,6 +156,7 @@ impl Construct {
             Self::Ordered => (RegionRole::ORDERED, "ordered"),
             Self::Section => (RegionRole::CRITICAL_SBLOCK, "critical section"),
             Self::Release => (RegionRole::FUNCTION, "omp_unset_lock"),
+            Self::Switch => (RegionRole::FUNCTION, "switch"),
         };
         // An analysis knows these by their names.
         let is_named = matches!(self, Self::TaskGroup | Self::Lock | Self::Release);

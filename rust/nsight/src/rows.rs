@@ -152,8 +152,10 @@ pub(crate) struct OpenMpRow {
     pub(crate) thread: i64,
     /// The number of the parallel region, or [`ABSENT`].
     pub(crate) parallel: i64,
-    /// The number of the task or of what is waited for, or [`ABSENT`].
+    /// The number of the task, of the one that a thread switches to, or of what is waited for, or [`ABSENT`].
     pub(crate) object: i64,
+    /// The number of the task that is complete where a thread switches to another one, or [`ABSENT`].
+    pub(crate) completed: i64,
     pub(crate) name: u32,
     pub(crate) construct: Construct,
 }

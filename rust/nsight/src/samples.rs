@@ -30,6 +30,8 @@ pub(crate) struct Stacks {
     /// The functions of the sample that is being read, and how far each is from the innermost one.
     frames: Vec<(i64, u32)>,
     sample: Option<i64>,
+    /// Whether functions of one sample came apart from each other.
+    pub(crate) are_mixed: bool,
 }
 
 impl Stacks {
@@ -55,7 +57,7 @@ impl Stacks {
             if is_same { around } else { nodes.add((around, *function)) }
         });
         self.frames.clear();
-        self.of_samples.entry(sample).or_insert(path);
+        self.are_mixed |= self.of_samples.insert(sample, path).is_some();
     }
 
     /// The call path of a sample: [`NONE`] if it is that of the program itself, nothing if it is not recorded.

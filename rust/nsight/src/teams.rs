@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_devices::{Task, Team};
 use whywait_otf2::Event;
 use whywait_otf2::enums::Paradigm;
@@ -42,6 +42,7 @@ impl Formed {
 /// Makes spans of the rows of a process.
 pub(crate) fn form(process: &mut ProcessRows) -> Formed {
     let mut rows = std::mem::take(&mut process.openmp);
+    run_tasks(&mut rows);
     rows.sort_by_key(|row| (row.begin, Reverse(row.end), row.thread, row.construct));
     let mut formed = Formed::default();
     let forks = Forks::find(&mut rows, &mut formed.teams);
@@ -70,6 +71,39 @@ pub(crate) fn form(process: &mut ProcessRows) -> Formed {
         }
     }
     formed
+}
+
+/// Replaces switches of threads by the tasks that run between them, unless these are recorded. A task that waits for others stays
+/// open while its thread runs them.
+fn run_tasks(rows: &mut Vec<OpenMpRow>) {
+    let (mut switches, rest): (Vec<_>, Vec<_>) = rows.drain(..).partition(|row| row.construct == Construct::Switch);
+    *rows = rest;
+    if rows.iter().any(|row| row.construct == Construct::Task) {
+        return;
+    }
+    let numbers = |of: Construct| -> FxHashSet<i64> {
+        rows.iter().filter(|row| row.construct == of).map(|row| row.object).collect()
+    };
+    let (created, implicit) = (numbers(Construct::TaskCreate), numbers(Construct::Part));
+    let is_explicit = |task: i64| if created.is_empty() { !implicit.contains(&task) } else { created.contains(&task) };
+    switches.sort_by_key(|row| (row.thread, row.begin));
+    for of_thread in switches.chunk_by(|a, b| a.thread == b.thread) {
+        let mut open: Vec<OpenMpRow> = Vec::new();
+        let end = |rows: &mut Vec<OpenMpRow>, task: OpenMpRow, end: i64| {
+            rows.push(OpenMpRow { end, construct: Construct::Task, ..task });
+        };
+        for switch in of_thread {
+            if let Some(place) = open.iter().rposition(|task| task.object == switch.completed) {
+                open.drain(place..).for_each(|task| end(rows, task, switch.begin));
+            }
+            let is_open = open.iter().any(|task| task.object == switch.object);
+            if switch.object != ABSENT && is_explicit(switch.object) && !is_open {
+                open.push(*switch);
+            }
+        }
+        let last = of_thread[of_thread.len() - 1].begin;
+        open.drain(..).for_each(|task| end(rows, task, last));
+    }
 }
 
 /// What a thread does in a parallel region.

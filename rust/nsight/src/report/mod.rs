@@ -1,5 +1,7 @@
 //! One report: the rows of its tables by process.
 
+mod threads;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -10,15 +12,13 @@ use rustc_hash::FxHashMap;
 use whywait_devices::{Copy, Device, NONE, file_name};
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
-use crate::constructs::{TABLES, Table as Constructs};
 use crate::names::Names;
 use crate::options::Options;
 use crate::payload::Layouts;
 use crate::rows::{
-    ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, OpenMpRow, ProcessRows, Span, Sync, Task,
-    ThreadRows, Work,
+    ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, ProcessRows, Span, Sync, Task, ThreadRows, Work,
 };
-use crate::samples::{Stacks, is_start};
+use crate::samples::Stacks;
 use crate::schema::{NAMES, base, find};
 use crate::sqlite::{Database, Row, Table};
 use crate::{Error, Result};
@@ -41,10 +41,6 @@ const WARNING: i64 = 2;
 const LONGEST_MESSAGE: usize = 160;
 /// More ranks than any run has.
 const MOST_RANKS: u32 = 1 << 20;
-/// How the names of tables begin that say something of the program and are not read.
-const UNREAD: [&str; 1] = ["OPENMP_EVENT_KIND_TASK_SCHEDULE"];
-/// Tables of UCX: what MPI does inside, and what programs call themselves.
-const UCX: [&str; 3] = ["UCP_EVENTS", "UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS"];
 /// A call of the operating system is of interest from this length on, ns.
 const SHORTEST_SYSTEM_CALL: i64 = 100_000;
 /// The domains of ranges that the tool or libraries make.
@@ -451,80 +447,6 @@ impl Reader {
         Ok(())
     }
 
-    fn openmp(&mut self) -> Result<()> {
-        let mut has_synchronizations = false;
-        for Constructs { name, object, construct } in TABLES {
-            if name.ends_with("_SYNC_REGION_WAIT") && has_synchronizations {
-                continue;
-            }
-            let columns = ["start", "end", "globalTid", "nameId", "parallelId", "kind", object];
-            let mut rows = 0;
-            self.scan(name, &columns, |reader, row| {
-                let (Some((begin, end)), Some(thread)) = (times(row), row.integer(2)) else {
-                    return row.leave_out();
-                };
-                let (text, kind) = (row.integer(3), row.integer(5));
-                let Some(construct) = construct(kind) else { return };
-                let name = reader.report.names.of(text);
-                let [parallel, object] = [4, 6].map(|column| row.integer(column).unwrap_or(ABSENT));
-                let (end, own) = (end.unwrap_or(begin), thread & THREAD);
-                reader.process(thread).openmp.push(OpenMpRow {
-                    begin,
-                    end,
-                    thread: own,
-                    parallel,
-                    object,
-                    name,
-                    construct,
-                });
-                reader.thread(thread);
-                rows += 1;
-            })?;
-            has_synchronizations |= rows > 0 && name.ends_with("_SYNC_REGION");
-        }
-        Ok(())
-    }
-
-    /// Constructs of `OpenACC`, with their places in the program.
-    fn openacc(&mut self) -> Result<()> {
-        let mut known: FxHashMap<(u32, u32, i64), u32> = FxHashMap::default();
-        for table in [
-            "CUPTI_ACTIVITY_KIND_OPENACC_OTHER",
-            "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH",
-            "CUPTI_ACTIVITY_KIND_OPENACC_DATA",
-        ] {
-            self.scan(table, &["start", "end", "globalTid", "nameId", "srcFile", "lineNo"], |reader, row| {
-                let thread = row.integer(2);
-                let [name, file] = [3, 4].map(|column| row.integer(column));
-                let names = &mut reader.report.names;
-                let (name, file, line) = (names.of(name), names.of(file), row.integer(5).unwrap_or(0));
-                let name = *known.entry((name, file, line)).or_insert_with(|| {
-                    let (construct, path) = (names.get(name), names.get(file));
-                    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
-                    let construct = if construct.is_empty() { "OpenACC" } else { construct };
-                    let text =
-                        if file.is_empty() { construct.to_owned() } else { format!("{construct}@{file}:{line}") };
-                    names.add(&text)
-                });
-                reader.span(row, thread, (name, Kind::OpenAcc, NO_DETAIL));
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Calls of UCX, if they are asked for: MPI has many.
-    fn ucx(&mut self) -> Result<()> {
-        let is_wanted = self.all_names;
-        for table in UCX.into_iter().filter(|_| is_wanted) {
-            self.scan(table, &["start", "end", "globalTid", "textId"], |reader, row| {
-                let (thread, text) = (row.integer(2), row.integer(3));
-                let name = reader.report.names.of(text);
-                reader.span(row, thread, (name, Kind::Ucx, NO_DETAIL));
-            })?;
-        }
-        Ok(())
-    }
-
     fn mpi(&mut self) -> Result<()> {
         for (name, table, peer) in [
             ("MPI_P2P_EVENTS", MpiTable::PointToPoint, "remoteRank"),
@@ -589,78 +511,6 @@ impl Reader {
                 reader.span(row, thread, (name, Kind::System, NO_DETAIL));
             }
         })?;
-        Ok(())
-    }
-
-    /// Samples of call paths, and the functions on these.
-    fn samples(&mut self) -> Result<()> {
-        let columns = ["start", "id", "globalTid", "cpuCycles"];
-        let has_samples = self.scan("COMPOSITE_EVENTS", &columns, |reader, row| {
-            let begin = row.integer(0).filter(|begin| (-LATEST..LATEST).contains(begin));
-            let (Some(begin), Some(sample), Some(thread)) = (begin, row.integer(1), row.integer(2)) else {
-                return row.leave_out();
-            };
-            // A thread may also be looked at when it stops running.
-            let runs = row.integer(3) != Some(0);
-            if let Some(place) = reader.threads.get(&thread).filter(|_| runs) {
-                let process = reader.report.processes.entry(thread & !THREAD).or_default();
-                process.threads[*place].samples.push((begin, sample));
-            }
-        })?;
-        if !has_samples {
-            return Ok(());
-        }
-        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-        let columns = ["id", "symbol", "stackDepth", "module", "unresolved"];
-        self.scan("SAMPLING_CALLCHAINS", &columns, |reader, row| {
-            let (Some(sample), Some(depth)) = (row.integer(0), row.integer(2)) else { return row.leave_out() };
-            let (symbol, module, unresolved) = (row.integer(1), row.integer(3), row.integer(4));
-            let Report { names, stacks, .. } = &mut reader.report;
-            let symbol = if matches!(unresolved, None | Some(0)) { names.of(symbol) } else { NONE };
-            let module = if symbol == NONE { names.of(module) } else { NONE };
-            let function = *known.entry((symbol, module)).or_insert_with(|| {
-                let path = names.get(module);
-                match names.get(symbol) {
-                    start if is_start(start) => NONE,
-                    "" => {
-                        let file = path.rsplit('/').next().unwrap_or(path);
-                        let text = format!("[{}]", if file.is_empty() { "unknown" } else { file });
-                        names.add(&text)
-                    }
-                    _ => symbol,
-                }
-            });
-            stacks.add(sample, depth, function);
-        })?;
-        self.report.stacks.end();
-        Ok(())
-    }
-
-    /// When threads get a core, and lose it.
-    fn scheduling(&mut self) -> Result<()> {
-        self.scan("SCHED_EVENTS", &["start", "isSchedIn", "globalTid"], |reader, row| {
-            let time = row.integer(0).filter(|time| (-LATEST..LATEST).contains(time));
-            let (Some(time), Some(gets), Some(thread)) = (time, row.integer(1), row.integer(2)) else {
-                return row.leave_out();
-            };
-            if let Some(place) = reader.threads.get(&thread) {
-                let process = reader.report.processes.entry(thread & !THREAD).or_default();
-                process.threads[*place].switches.push((time, gets != 0));
-            }
-        })?;
-        Ok(())
-    }
-
-    /// What the profiler does in the threads of the program.
-    fn overhead(&mut self) -> Result<()> {
-        for table in ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"] {
-            self.scan(table, &["start", "end", "globalTid"], |reader, row| {
-                let thread = row.integer(2);
-                if thread.is_some_and(|thread| reader.threads.contains_key(&thread)) {
-                    reader.span(row, thread, (NONE, Kind::Overhead, NO_DETAIL));
-                }
-            })?;
-        }
         Ok(())
     }
 
@@ -735,9 +585,7 @@ impl Reader {
 
     /// What is left to say when all tables are read.
     fn rest(&mut self) {
-        let ucx: &[&str] = if self.all_names { &[] } else { &UCX };
-        let unread = UNREAD.iter().chain(ucx);
-        let is_unread = |table: &&Table| unread.clone().any(|begin| table.name.starts_with(begin));
+        let is_unread = |table: &&Table| !self.all_names && threads::UCX.contains(&base(&table.name));
         let unread = self.database.tables.iter().filter(is_unread);
         // What cannot be read of what is not read does not matter.
         let unread = unread.filter(|table| self.database.has_rows(table).unwrap_or(false));
