@@ -1,7 +1,8 @@
 //! Collective operations: which calls of the members of a communicator belong together.
 //!
 //! The k-th call of each member is one operation. Where a trace is cut, or communicators with the same members have one
-//! number, that does not hold; then the calls of each member are shifted to where they fit those of the others.
+//! number, that does not hold: calls of several threads at once are matched by thread, and the calls of each member are
+//! shifted to where they fit those of the others.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub(crate) struct Operations {
 }
 
 /// A collective call.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Call {
     value: i32,
     begin: i64,
@@ -56,7 +57,7 @@ impl Call {
 }
 
 /// Finds the operations.
-pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> Operations {
+pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &mut Comms) -> Operations {
     let mut members: BTreeMap<u32, Vec<Vec<Call>>> = BTreeMap::new();
     let mut found = Operations {
         of_threads: threads.iter().map(|thread| vec![None; thread.collectives.len()]).collect(),
@@ -67,7 +68,8 @@ pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> 
         let application = processes.list[process as usize].application;
         for (at, collective) in (0..).zip(&thread.collectives) {
             let visit = &thread.visits[collective.visit as usize];
-            if visit.value == 0 {
+            let value = thread.what(visit).value;
+            if value == 0 {
                 continue;
             }
             let numbered = collective.communicator.map(|number| comms.with_number(application, number));
@@ -77,27 +79,24 @@ pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> 
                 found.unresolved += 1;
                 continue;
             };
-            let call = Call {
-                value: visit.value,
-                begin: visit.begin,
-                end: visit.end,
-                is_root: collective.is_root,
-                thread: number,
-                at,
-            };
+            let call =
+                Call { value, begin: visit.begin, end: visit.end, is_root: collective.is_root, thread: number, at };
             let members = members.entry(comm).or_insert_with(|| vec![Vec::new(); known.members.len()]);
             members[rank as usize].push(call);
         }
     }
-    for (comm, members) in &mut members {
-        for calls in members.iter_mut().filter(|calls| !calls.is_sorted_by_key(|call| call.begin)) {
-            calls.sort_by_key(|call| call.begin);
-        }
+    let first = |thread: u32| processes.list[processes.of_threads[thread as usize] as usize].first_thread;
+    let lanes = members.into_iter().flat_map(|(comm, members)| {
+        let lanes = by_thread(members, |call| call.thread - first(call.thread));
+        (0..).zip(lanes).map(move |(lane, members)| (comm, lane, members))
+    });
+    for (comm, lane, members) in lanes {
+        let comm = if lane == 0 { comm } else { comms.again(comm) };
         let all: usize = members.iter().map(Vec::len).sum();
-        let operations = align(members);
+        let operations = align(&members);
         let mut resolved = 0;
         for operation in operations {
-            let calls: Vec<&Call> = operation.iter().zip(&*members).map(|(at, calls)| &calls[*at as usize]).collect();
+            let calls: Vec<&Call> = operation.iter().zip(&members).map(|(at, calls)| &calls[*at as usize]).collect();
             let Some(kind) = calls::operation(calls[0].value.into()) else { continue };
             let root = calls.iter().position(|call| call.is_root).map(|rank| rank as u32);
             if calls::is_rooted(kind) && root.is_none() {
@@ -105,7 +104,7 @@ pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> 
             }
             let root = root.filter(|_| calls::is_rooted(kind));
             for call in &calls {
-                let operation = Operation { comm: *comm, kind, root };
+                let operation = Operation { comm, kind, root };
                 found.of_threads[call.thread as usize][call.at as usize] = Some(operation);
             }
             resolved += calls.len();
@@ -114,6 +113,34 @@ pub(crate) fn find(threads: &[Thread], processes: &Processes, comms: &Comms) -> 
         found.unresolved += (all - resolved) as u64;
     }
     found
+}
+
+/// The calls of a communicator in order, by rank. Calls of several threads at once are of several communicators with the
+/// same members, as are probably those of several threads of which members have different numbers: then those of each
+/// thread are by themselves, as `thread` numbers it in its process.
+fn by_thread(mut members: Vec<Vec<Call>>, thread: impl Fn(&Call) -> u32) -> Vec<Vec<Vec<Call>>> {
+    let mut are_at_once = false;
+    for calls in &mut members {
+        if !calls.is_sorted_by_key(|call| call.begin) {
+            calls.sort_by_key(|call| call.begin);
+        }
+        let mut last: Option<&Call> = None;
+        for call in calls {
+            are_at_once |= last.is_some_and(|last| last.thread != call.thread && call.begin < last.end);
+            last = last.filter(|last| last.end > call.end).or(Some(call));
+        }
+    }
+    if !are_at_once && members.windows(2).all(|two| two[0].len() == two[1].len()) {
+        return vec![members];
+    }
+    let mut lanes: BTreeMap<u32, Vec<Vec<Call>>> = BTreeMap::new();
+    let count = members.len();
+    for (rank, calls) in members.into_iter().enumerate() {
+        for call in calls {
+            lanes.entry(thread(&call)).or_insert_with(|| vec![Vec::new(); count])[rank].push(call);
+        }
+    }
+    lanes.into_values().collect()
 }
 
 /// The calls of each operation that all members have, by rank.
@@ -175,6 +202,20 @@ mod tests {
         let call =
             |&(value, begin): &(i32, i64)| Call { value, begin, end: begin + 5, is_root: false, thread: 0, at: 0 };
         values.iter().map(call).collect()
+    }
+
+    #[test]
+    fn calls_of_threads_at_once_are_of_several_communicators() {
+        let on = |thread, begin| Call { thread, ..calls(&[(10, begin)])[0] };
+        let in_turn = vec![vec![on(1, 9), on(0, 0)], vec![on(2, 1), on(3, 8)]];
+        let expected = [vec![vec![on(0, 0), on(1, 9)], vec![on(2, 1), on(3, 8)]]];
+        assert_eq!(by_thread(in_turn, |call| call.thread % 2), expected);
+        let other = vec![vec![on(0, 0)], vec![on(2, 1), on(3, 9)]];
+        let expected = [vec![vec![on(0, 0)], vec![on(2, 1)]], vec![vec![], vec![on(3, 9)]]];
+        assert_eq!(by_thread(other, |call| call.thread % 2), expected);
+        let at_once = vec![vec![on(1, 4), on(0, 0)], vec![on(2, 1), on(3, 9)]];
+        let expected = [vec![vec![on(0, 0)], vec![on(2, 1)]], vec![vec![on(1, 4)], vec![on(3, 9)]]];
+        assert_eq!(by_thread(at_once, |call| call.thread % 2), expected);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The events of a thread, in the records of Score-P.
 
+use std::iter::Peekable;
+
 use whywait_otf2::enums::{CollectiveRoot, Paradigm, Type};
 use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
@@ -7,9 +9,10 @@ use whywait_otf2::{Attributes, Event, EventSink};
 use crate::collectives::Operation;
 use crate::messages::{Act, Link, Message};
 use crate::openmp::{self, PART};
+use crate::records::Line;
 use crate::states::Gap;
 use crate::teams::LockLink;
-use crate::thread::{NONE, Sample, Thread, Visit};
+use crate::thread::{NONE, Thread, Visit};
 
 /// The team of a thread's process.
 #[derive(Clone, Copy)]
@@ -39,8 +42,8 @@ pub(crate) struct Emitter<'a> {
 /// What is left to send.
 struct Rest<'a> {
     links: &'a [Link],
-    gaps: &'a [Gap],
-    samples: &'a [Sample],
+    gaps: Peekable<Box<dyn Iterator<Item = Gap> + 'a>>,
+    samples: Peekable<Box<dyn Iterator<Item = Line<'a>> + 'a>>,
     /// Up to when all is sent.
     since: i64,
 }
@@ -54,7 +57,9 @@ impl Emitter<'_> {
     pub(crate) fn send(&self, sink: &mut dyn EventSink) {
         let thread = self.thread;
         let first = thread.visits.first().map_or(0, |visit| visit.begin);
-        let mut rest = Rest { links: self.links, gaps: &thread.gaps, samples: &thread.samples, since: first };
+        let gaps: Box<dyn Iterator<Item = Gap>> = Box::new(thread.gaps.iter());
+        let samples: Box<dyn Iterator<Item = Line<'_>>> = Box::new(thread.samples.lines());
+        let mut rest = Rest { links: self.links, gaps: gaps.peekable(), samples: samples.peekable(), since: first };
         let mut ends: Vec<(u32, &[Link])> = Vec::new();
         for (at, visit) in (0..).zip(&thread.visits) {
             for (open, links) in ends.drain(visit.depth as usize..).rev() {
@@ -69,13 +74,17 @@ impl Emitter<'_> {
                 }
                 record(sink, visit.begin, &Event::ThreadTeamBegin { thread_team });
             }
-            sink.enter(visit.begin, self.region(visit.region));
+            let what = thread.what(visit);
+            for caller in &what.callers {
+                sink.enter(visit.begin, self.region(*caller));
+            }
+            sink.enter(visit.begin, self.region(what.region));
             self.lock(at, visit, true, sink);
             let before = rest.links.partition_point(|link| link.visit < at);
             let own = rest.links[before..].partition_point(|link| link.visit == at);
             let links = &rest.links[before..before + own];
             rest.links = &rest.links[before + own..];
-            if self.operation(visit).is_some() {
+            if self.operation(at).is_some() {
                 record(sink, visit.begin, &Event::MpiCollectiveBegin {});
             }
             let sends = links.partition_point(|link| link.act == Act::Send);
@@ -94,13 +103,13 @@ impl Emitter<'_> {
     }
 
     fn leave(&self, visit: u32, links: &[Link], rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
-        let (at, place) = (visit, Some(visit));
-        let visit = &self.thread.visits[visit as usize];
-        self.between(visit.end, place, rest, sink);
+        let at = visit;
+        let visit = &self.thread.visits[at as usize];
+        self.between(visit.end, Some(at), rest, sink);
         for link in links {
             self.link(link, visit.end, sink);
         }
-        if let Some((operation, collective)) = self.operation(visit) {
+        if let Some((operation, collective)) = self.operation(at) {
             let Operation { comm: communicator, kind: collective_op, root } = operation;
             let root = root.unwrap_or(CollectiveRoot::NONE.0);
             let known = &self.thread.collectives[collective];
@@ -109,7 +118,11 @@ impl Emitter<'_> {
             record(sink, visit.end, &event);
         }
         self.lock(at, visit, false, sink);
-        sink.leave(visit.end, self.region(visit.region));
+        let what = self.thread.what(visit);
+        sink.leave(visit.end, self.region(what.region));
+        for caller in what.callers.iter().rev() {
+            sink.leave(visit.end, self.region(*caller));
+        }
         if let Some(Team { comm: thread_team, is_first, .. }) = self.team(visit) {
             record(sink, visit.end, &Event::ThreadTeamEnd { thread_team });
             if is_first {
@@ -120,12 +133,13 @@ impl Emitter<'_> {
 
     /// The team whose region a visit is.
     fn team(&self, visit: &Visit) -> Option<Team> {
-        self.team.filter(|team| if team.is_first { openmp::is_parallel(visit.kind) } else { visit.kind == PART })
+        let kind = self.thread.what(visit).kind;
+        self.team.filter(|team| if team.is_first { openmp::is_parallel(kind) } else { kind == PART })
     }
 
     /// Sends what a visit does with a lock: it gives it back at its begin, or has it at its end.
     fn lock(&self, at: u32, visit: &Visit, is_release: bool, sink: &mut dyn EventSink) {
-        if !openmp::is_lock(visit.kind) {
+        if !openmp::is_lock(self.thread.what(visit).kind) {
             return;
         }
         let from = self.locks.partition_point(|link| (link.visit, link.is_release) < (at, is_release));
@@ -142,8 +156,8 @@ impl Emitter<'_> {
     /// Sends samples up to a time, and what the thread does besides running in a region of its own.
     fn between(&self, until: i64, around: Option<u32>, rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
         let visit = around.map(|visit| &self.thread.visits[visit as usize]);
-        let is_own = visit.is_some_and(|visit| self.is_own[visit.region as usize]);
-        while let Some(gap) = rest.gaps.first().filter(|gap| gap.begin < until) {
+        let is_own = visit.is_some_and(|visit| self.is_own[self.thread.what(visit).region as usize]);
+        while let Some(gap) = rest.gaps.peek().copied().filter(|gap| gap.begin < until) {
             let (begin, end) = (gap.begin.max(rest.since), gap.end.min(until));
             if is_own && begin < end {
                 self.samples(begin, rest, sink);
@@ -154,26 +168,27 @@ impl Emitter<'_> {
             if gap.end > until {
                 break;
             }
-            rest.gaps = &rest.gaps[1..];
+            rest.gaps.next();
         }
         self.samples(until, rest, sink);
         rest.since = until;
     }
 
     fn samples(&self, until: i64, rest: &mut Rest<'_>, sink: &mut dyn EventSink) {
-        let count = rest.samples.partition_point(|sample| sample.time <= until);
-        for sample in &rest.samples[..count] {
-            if let Ok(metric) = self.counters.binary_search(&sample.kind) {
-                let value = TypedValue { kind: Type::UINT64, bits: sample.value.cast_unsigned() };
-                sink.metric(sample.time.max(rest.since), metric as u32, &[value]);
+        while let Some(line) = rest.samples.next_if(|line| line.time <= until) {
+            for (kind, value) in line.pairs() {
+                if let Ok(metric) = self.counters.binary_search(&kind) {
+                    let value = TypedValue { kind: Type::UINT64, bits: value.cast_unsigned() };
+                    sink.metric(line.time.max(rest.since), metric as u32, &[value]);
+                }
             }
         }
-        rest.samples = &rest.samples[count..];
     }
 
-    fn operation(&self, visit: &Visit) -> Option<(Operation, usize)> {
-        let collective = visit.collective as usize;
-        Some(((*self.operations.get(collective)?)?, collective))
+    /// The operation of a visit, and where the call is among collective ones.
+    fn operation(&self, visit: u32) -> Option<(Operation, usize)> {
+        let at = self.thread.collectives.binary_search_by_key(&visit, |call| call.visit).ok()?;
+        Some(((*self.operations.get(at)?)?, at))
     }
 
     fn link(&self, link: &Link, time: i64, sink: &mut dyn EventSink) {

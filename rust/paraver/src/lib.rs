@@ -24,6 +24,7 @@ mod options;
 mod parallel;
 mod processes;
 mod recording;
+mod records;
 mod regions;
 mod scan;
 mod states;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::calls::{self, Part};
 use crate::processes::{Comms, Processes};
 use crate::scan;
-use crate::thread::{Thread, Visit};
+use crate::thread::{Thread, Visit, What};
 
 /// What a call does with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,13 +18,11 @@ pub(crate) enum Act {
 }
 
 /// A message and a call of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     /// The visit that is the call.
     pub(crate) visit: u32,
     pub(crate) act: Act,
-    /// Receives complete in the order in which they were posted.
-    since: i64,
     /// Which message.
     pub(crate) message: u32,
 }
@@ -48,6 +46,8 @@ pub(crate) struct Message {
 pub(crate) struct Odd {
     /// Those that no call sends or receives.
     pub(crate) without_call: u64,
+    /// Those of calls that are not whole.
+    pub(crate) of_cut_call: u64,
     /// Those that arrive before they are sent.
     pub(crate) backward: u64,
     /// Those between applications.
@@ -72,19 +72,22 @@ pub(crate) struct Messages {
 impl Messages {
     /// Finds the calls of messages.
     pub(crate) fn new(
-        records: &[scan::Message],
+        mut records: Vec<scan::Message>,
         threads: &[Thread],
         (processes, comms): (&Processes, &mut Comms),
         inference: bool,
     ) -> Self {
-        let mut messages = Self { links: vec![Vec::new(); threads.len()], ..Self::default() };
+        let mut messages = Self { links: room(&records, threads.len()), ..Self::default() };
         messages.list.reserve_exact(records.len());
-        for record in records {
-            messages.add(record, threads, processes, comms);
-        }
+        records.retain(|record| messages.add(record, threads, processes, comms));
         let Self { list, links, inferred, odd, unmatched } = &mut messages;
         for (number, (thread, links)) in (0..).zip(threads.iter().zip(links.iter_mut())) {
-            links.sort_unstable();
+            // Receives complete in the order in which they were posted.
+            links.sort_unstable_by_key(|link| {
+                let record = &records[link.message as usize];
+                let since = if link.act == Act::Send { record.sent[0] } else { record.received[0] };
+                (link.visit, link.act, since, link.message)
+            });
             let count = without_message(thread, links);
             odd.without_message += count;
             unmatched.extend((count > 0).then_some(number));
@@ -92,27 +95,32 @@ impl Messages {
                 let completions = complete(thread, links, list);
                 *inferred += completions.len() as u64;
                 links.extend(completions);
-                links.sort_unstable();
+                links.sort_by_key(|link| (link.visit, link.act));
             }
             links.shrink_to_fit();
         }
         messages
     }
 
-    fn add(&mut self, record: &scan::Message, threads: &[Thread], processes: &Processes, comms: &mut Comms) {
+    /// Adds a message, if it is known which calls send and receive it.
+    fn add(&mut self, record: &scan::Message, threads: &[Thread], processes: &Processes, comms: &mut Comms) -> bool {
         let [from, to] = [record.sender, record.receiver].map(|thread| processes.of_threads[thread as usize]);
         let application = processes.list[from as usize].application;
         if application != processes.list[to as usize].application {
             self.odd.foreign += 1;
-            return;
+            return false;
         }
         let (sender, receiver) = (&threads[record.sender as usize], &threads[record.receiver as usize]);
         let sending = sender.sends(record.sent);
         let received = receiver.receives(record.received);
         let (Some(sending), Some((received, posted))) = (sending, received) else {
             self.odd.without_call += 1;
-            return;
+            return false;
         };
+        if !sender.is_whole(sending) || !receiver.is_whole(received) {
+            self.odd.of_cut_call += 1;
+            return false;
+        }
         self.odd.backward += u64::from(record.received[1] < record.sent[0]);
         let comm = comms.between(application, from, to);
         let rank = |process| comms.list[comm as usize].rank(process).unwrap_or(0);
@@ -126,22 +134,32 @@ impl Messages {
             is_pending_send: false,
             is_pending_receive: posted.is_some(),
         });
-        let since = record.received[0];
-        self.links[record.sender as usize].push(Link {
-            visit: sending,
-            act: Act::Send,
-            since: record.sent[0],
-            message,
-        });
+        self.links[record.sender as usize].push(Link { visit: sending, act: Act::Send, message });
         let links = &mut self.links[record.receiver as usize];
-        links.extend(posted.map(|visit| Link { visit, act: Act::Post, since, message }));
-        links.push(Link { visit: received, act: Act::Receive, since, message });
+        links.extend(posted.map(|visit| Link { visit, act: Act::Post, message }));
+        links.push(Link { visit: received, act: Act::Receive, message });
+        true
     }
+}
+
+/// Links of each thread, with room for those of its messages.
+fn room(records: &[scan::Message], threads: usize) -> Vec<Vec<Link>> {
+    let mut counts = vec![0; threads];
+    for record in records {
+        counts[record.sender as usize] += 1;
+        counts[record.receiver as usize] += 1;
+    }
+    counts.into_iter().map(Vec::with_capacity).collect()
 }
 
 impl Thread {
     fn call(&self, at: usize) -> Option<&Visit> {
         self.calls.get(at).map(|visit| &self.visits[*visit as usize])
+    }
+
+    /// Whether it is known when a call began and ended, and what it is.
+    fn is_whole(&self, visit: u32) -> bool {
+        self.what(&self.visits[visit as usize]).value != 0
     }
 
     /// The places among calls of those that begin at a time.
@@ -182,41 +200,57 @@ impl Thread {
 
 /// Number of receiving calls in which no message ends.
 fn without_message(thread: &Thread, links: &[Link]) -> u64 {
-    let receives = |visit: &Visit| visit.kind == calls::POINT_TO_POINT && matches!(visit.value, 2 | 192);
+    let receives = |what: &What| what.kind == calls::POINT_TO_POINT && matches!(what.value, 2 | 192);
     let is_served = |at: u32| {
         let from = links.partition_point(|link| (link.visit, link.act) < (at, Act::Receive));
         links.get(from).is_some_and(|link| link.visit == at && link.act == Act::Receive)
     };
     let calls = thread.calls.iter().filter(|at| {
         let visit = &thread.visits[**at as usize];
-        receives(visit) && !is_served(**at)
+        receives(thread.what(visit)) && !is_served(**at)
     });
     calls.count() as u64
 }
 
-/// Which calls complete non-blocking sends: of those that complete one request, the oldest if no receive ends in them, of
-/// those that complete all, all.
+/// Which calls complete non-blocking sends. Of those that complete one request, the oldest if no receive ends in them; of
+/// those that complete all, all. A call in which no receive ends has something to complete: sends that the completing calls
+/// right before it seemed to complete along with receives.
 fn complete(thread: &Thread, links: &[Link], messages: &mut [Message]) -> Vec<Link> {
     let mut pending: VecDeque<u32> = VecDeque::new();
-    let mut completions = Vec::new();
+    let mut completions: Vec<Link> = Vec::new();
+    // Completions from here on were along with receives, and can be those of the next call.
+    let mut movable = 0;
     let mut rest = links;
     for &visit in &thread.calls {
         let before = rest.partition_point(|link| link.visit < visit);
         let own = rest[before..].partition_point(|link| link.visit == visit);
         let of_call = &rest[before..before + own];
         rest = &rest[before + own..];
-        let count = match calls::part(thread.visits[visit as usize].value.into()) {
-            Part::Starts => {
-                pending.extend(of_call.iter().filter(|link| link.act == Act::Send).map(|link| link.message));
+        let receives = of_call.iter().any(|link| link.act == Act::Receive);
+        let part = calls::part(thread.what(&thread.visits[visit as usize]).value.into());
+        let count = match part {
+            Part::CompletesOne if receives => continue,
+            Part::CompletesOne => 1,
+            Part::CompletesAll => usize::MAX,
+            Part::Starts | Part::Other => {
+                let sends = of_call.iter().filter(|link| link.act == Act::Send && part == Part::Starts);
+                pending.extend(sends.map(|link| link.message));
+                movable = completions.len();
                 continue;
             }
-            Part::CompletesOne if of_call.iter().all(|link| link.act != Act::Receive) => 1.min(pending.len()),
-            Part::CompletesAll => pending.len(),
-            Part::CompletesOne | Part::Other => continue,
         };
-        for message in pending.drain(..count) {
+        if pending.is_empty() && !receives {
+            let moved = count.min(completions.len() - movable);
+            completions[movable..movable + moved].iter_mut().for_each(|completion| completion.visit = visit);
+            movable += moved;
+            continue;
+        }
+        for message in pending.drain(..count.min(pending.len())) {
             messages[message as usize].is_pending_send = true;
-            completions.push(Link { visit, act: Act::Complete, since: 0, message });
+            completions.push(Link { visit, act: Act::Complete, message });
+        }
+        if !receives {
+            movable = completions.len();
         }
     }
     completions

@@ -18,7 +18,8 @@ use crate::options::Options;
 use crate::parallel::map;
 use crate::processes::{Comms, Processes};
 use crate::recording::{Content, ParaverRecording};
-use crate::scan::{Places, Records, Scanned, scan};
+use crate::records::Records;
+use crate::scan::{Places, Scanned, scan};
 use crate::teams;
 use crate::thread::{Context, Odd, Thread};
 use crate::{Error, Result};
@@ -95,8 +96,9 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         locks.extend(teams::locks(of_process));
     }
     threads.iter_mut().for_each(Thread::find_calls);
-    let messages = Messages::new(&scanned.messages, &threads, (&processes, &mut comms), options.inference);
-    let operations = collectives::find(&threads, &processes, &comms);
+    let messages =
+        Messages::new(std::mem::take(&mut scanned.messages), &threads, (&processes, &mut comms), options.inference);
+    let operations = collectives::find(&threads, &processes, &mut comms);
     notes.threads(&threads);
     notes.communication(&messages, &operations, &processes);
     let mut facts = Facts {
@@ -246,6 +248,11 @@ impl Notes<'_> {
         let sum = |of: fn(&Odd) -> u64| threads.iter().map(|thread| of(&thread.odd)).sum();
         self.count(OddityKind::Missing, "call open at the start", sum(|odd| odd.open_at_start), "");
         self.count(OddityKind::Missing, "call open at the end", sum(|odd| odd.open_at_end), "");
+        let off = "call in which recording was off";
+        self.count(OddityKind::Missing, off, sum(|odd| odd.paused), ", whose waiting is unknown");
+        let one_sided = threads.iter().map(Thread::one_sided_calls).sum();
+        let windows = ", whose waiting is unknown: such traces have no windows";
+        self.count(OddityKind::Missing, "one-sided call", one_sided, windows);
         self.count(OddityKind::Crossing, "end of a call that did not begin", sum(|odd| odd.ends), "");
         let crossing = "region that would end after the one around it";
         self.count(OddityKind::Crossing, crossing, sum(|odd| odd.crossings), ", ends with it");
@@ -262,6 +269,8 @@ impl Notes<'_> {
         }
         let waiting = format!(", whose waiting is unknown ({})", names.join(", "));
         self.count(OddityKind::Missing, "receive without message", odd.without_message, &waiting);
+        let cut = "message of a call that is not whole";
+        self.count(OddityKind::Missing, cut, odd.of_cut_call, ", left out");
         self.count(OddityKind::Missing, "message that ends in no call", odd.without_call, ", left out");
         self.count(OddityKind::Range, "message received before it is sent", odd.backward, "");
         self.count(OddityKind::DanglingReference, "message between applications", odd.foreign, ", left out");

@@ -133,6 +133,13 @@ impl Comms {
         self.by_number.get(&(application, number)).copied()
     }
 
+    /// Another communicator with the same members.
+    pub(crate) fn again(&mut self, comm: u32) -> u32 {
+        let id = self.list.len() as u32;
+        self.list.push(self.list[comm as usize].clone());
+        id
+    }
+
     /// The world of an application, counted from 1.
     pub(crate) const fn world(application: u32) -> u32 {
         application - 1

@@ -64,8 +64,7 @@ pub struct ParaverRecording {
 impl ParaverRecording {
     pub(crate) fn new(path: PathBuf, content: Content, facts: Facts, oddities: Vec<Oddity>) -> Self {
         let (numbers, regions) = unite(&content.threads);
-        let mut counters: Vec<u32> =
-            content.threads.iter().flat_map(|thread| &thread.samples).map(|sample| sample.kind).collect();
+        let mut counters: Vec<u32> = content.threads.iter().flat_map(|thread| thread.samples.kinds()).collect();
         counters.sort_unstable();
         counters.dedup();
         let name = detect::name(&path);
@@ -155,8 +154,7 @@ impl EventStream for Stream<'_> {
     fn first_time(&self) -> Option<i64> {
         let thread = self.emitter.thread;
         let first = thread.visits.first().map(|visit| visit.begin);
-        let sample = thread.samples.first().map(|sample| sample.time);
-        first.into_iter().chain(sample).min()
+        first.into_iter().chain(thread.samples.first_time()).min()
     }
 }
 

@@ -1,4 +1,4 @@
-//! From lines to columns: records of each thread, and messages.
+//! From lines to numbers: records of each thread, and messages.
 //!
 //! Lines are read in blocks, and those of a block in parts, several at once. What a part found is appended to what the
 //! parts before it found, so the result does not depend on how lines are divided.
@@ -9,55 +9,12 @@ use memchr::memchr;
 
 use crate::header::{Header, MOST_TIME};
 use crate::parallel::map;
+use crate::records::{Records, State};
 
 /// Bytes that are read at a time.
-const BLOCK: usize = 32 << 20;
+const BLOCK: usize = 16 << 20;
 /// Stands for a thread that the header does not have.
 const FOREIGN: u32 = u32::MAX;
-
-/// A record of what a thread did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) begin: i64,
-    pub(crate) end: i64,
-    pub(crate) kind: i32,
-}
-
-/// The records of a thread. Those of one line have one time.
-#[derive(Debug, Default)]
-pub(crate) struct Records {
-    /// Time of each line of events, and where its pairs of type and value end.
-    pub(crate) lines: Vec<(i64, usize)>,
-    pub(crate) types: Vec<u32>,
-    pub(crate) values: Vec<i64>,
-    pub(crate) states: Vec<State>,
-}
-
-impl Records {
-    fn append(&mut self, other: Self) {
-        if self.lines.is_empty() && self.states.is_empty() {
-            *self = other;
-            return;
-        }
-        let before = self.types.len();
-        self.lines.extend(other.lines.into_iter().map(|(time, end)| (time, end + before)));
-        self.types.extend(other.types);
-        self.values.extend(other.values);
-        self.states.extend(other.states);
-    }
-
-    /// Types of events, each once if they follow each other.
-    pub(crate) fn kinds(&self) -> impl Iterator<Item = u32> {
-        self.types.chunk_by(|a, b| a == b).map(|same| same[0])
-    }
-
-    /// Pairs of type and value of a line.
-    pub(crate) fn pairs(&self, line: usize) -> impl Iterator<Item = (u32, i64)> {
-        let begin = line.checked_sub(1).map_or(0, |before| self.lines[before].1);
-        let range = begin..self.lines[line].1;
-        self.types[range.clone()].iter().copied().zip(self.values[range].iter().copied())
-    }
-}
 
 /// A message as recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,6 +188,7 @@ impl Scanned {
                 scanned.odd.unreadable += 1;
             }
         }
+        scanned.threads.iter_mut().for_each(Records::shrink);
         scanned
     }
 
@@ -275,7 +233,7 @@ impl Scanned {
                 self.in_order(begin);
                 self.last = self.last.max(end);
                 let state = State { begin, end, kind: i32::try_from(kind).unwrap_or(-1) };
-                self.threads[thread as usize].states.push(state);
+                self.threads[thread as usize].state(state);
             }
             b'2' => {
                 let time = fields.time()?;
@@ -285,16 +243,13 @@ impl Scanned {
                 }
                 self.in_order(time);
                 let records = &mut self.threads[thread as usize];
-                while let Some(number) = fields.next() {
-                    let Some(value) = fields.next() else {
-                        self.odd.no_values += 1;
-                        break;
-                    };
+                records.line(time, || {
+                    let number = fields.next()?;
+                    let value = fields.next();
+                    self.odd.no_values += u64::from(value.is_none());
                     // No recorder has larger types.
-                    records.types.push(u32::try_from(number).unwrap_or(0));
-                    records.values.push(value);
-                }
-                records.lines.push((time, records.types.len()));
+                    Some((u32::try_from(number).unwrap_or(0), value?))
+                });
             }
             _ => {
                 let sent = [fields.time()?, fields.time()?];
@@ -439,10 +394,11 @@ mod tests {
             3:1:1:1:1:1:2:2:1:2:1:3:4:8:0\n3:1:1:1:1:1:2:1:3:1:1:3:4:8:0\n4:1:1\nc:1:2:2:1:2\n#x\n2:1:1\n1:1:1:1:1:2:3:1";
         for parts in [1, 2, 7] {
             let scanned = Scanned::of_block(lines, &places(), parts);
-            assert_eq!(scanned.threads[2].states, [State { begin: 5, end: 7, kind: 15 }]);
-            assert_eq!(scanned.threads[0].lines, [(3, 2)]);
-            let pairs: Vec<(u32, i64)> = scanned.threads[0].pairs(0).collect();
-            assert_eq!(pairs, [(50_000_001, -2), (42, -1)]);
+            let states: Vec<State> = scanned.threads[2].states().collect();
+            assert_eq!(states, [State { begin: 5, end: 7, kind: 15 }]);
+            let lines = scanned.threads[0].lines().map(|line| (line.time, line.pairs().collect()));
+            let lines: Vec<(i64, Vec<(u32, i64)>)> = lines.collect();
+            assert_eq!(lines, [(3, vec![(50_000_001, -2), (42, -1)])]);
             let message = Message { sender: 0, receiver: 1, sent: [1, 2], received: [3, 4], size: 8, tag: 0 };
             assert_eq!(scanned.messages, [message], "{parts}");
             assert_eq!(scanned.communicators[0].tasks, [1, 2]);

@@ -1,9 +1,13 @@
 //! States of threads: where a thread does nothing useful without a call that says so.
 
-use crate::scan::State;
+use rustc_hash::FxHashMap;
+
+use crate::records::{Records, State};
 
 /// The state of useful work.
 const RUNNING: i32 = 1;
+/// The state of a thread that is not recorded.
+const DISABLED: i32 = 14;
 /// The state of nothing, which is that between records as well.
 const IDLE: i32 = 0;
 
@@ -15,30 +19,60 @@ pub(crate) struct Gap {
     pub(crate) region: u32,
 }
 
-/// The times up to `end` in which a thread is in another state than running, in order; none without any state.
-pub(crate) fn gaps(mut states: Vec<State>, end: i64, mut region: impl FnMut(i32) -> u32) -> Vec<Gap> {
-    if !states.is_sorted_by_key(|state| state.begin) {
-        states.sort_by_key(|state| state.begin);
-    }
-    let mut gaps: Vec<Gap> = Vec::new();
-    let mut add = |begin: i64, end: i64, kind: i32| {
-        if begin >= end || kind == RUNNING {
-            return;
+/// What a thread does besides running, from its states.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    /// In order.
+    states: Records,
+    end: i64,
+    /// The region of each state.
+    regions: FxHashMap<i32, u32>,
+}
+
+impl Gaps {
+    /// The times up to `end` in which a thread is in another state than running; none without any state.
+    pub(crate) fn new(states: Records, end: i64, mut region: impl FnMut(i32) -> u32) -> Self {
+        let gaps = Self { states: states.into_states(), end, regions: FxHashMap::default() };
+        let mut regions = FxHashMap::default();
+        for (.., state) in gaps.stretches() {
+            regions.entry(state).or_insert_with(|| region(state));
         }
-        let region = region(kind);
-        match gaps.last_mut() {
-            Some(last) if last.end == begin && last.region == region => last.end = end,
-            _ => gaps.push(Gap { begin, end, region }),
-        }
-    };
-    let mut known = if states.is_empty() { end } else { 0 };
-    for state in &states {
-        add(known, state.begin, IDLE);
-        add(state.begin.max(known), state.end, state.kind);
-        known = known.max(state.begin).max(state.end);
+        Self { regions, ..gaps }
     }
-    add(known, end, IDLE);
-    gaps
+
+    /// Begin, end and state of each stretch.
+    fn stretches(&self) -> impl Iterator<Item = (i64, i64, i32)> {
+        let end = State { begin: self.end, end: self.end, kind: RUNNING };
+        let has_states = self.states.states().next().is_some();
+        let mut known = 0;
+        let stretches = self.states.states().chain(has_states.then_some(end)).flat_map(move |state| {
+            let idle = (known, state.begin, IDLE);
+            let own = (state.begin.max(known), state.end, state.kind);
+            known = known.max(state.begin).max(state.end);
+            [idle, own]
+        });
+        stretches.filter(|(begin, end, state)| begin < end && *state != RUNNING)
+    }
+
+    /// The times in which nothing is recorded, in order.
+    pub(crate) fn pauses(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.stretches().filter(|stretch| stretch.2 == DISABLED).map(|(begin, end, _)| (begin, end))
+    }
+
+    /// The times, in order; those of one region that follow each other are one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Gap> {
+        let mut gaps = self.stretches().map(|(begin, end, state)| Gap { begin, end, region: self.regions[&state] });
+        let mut next = gaps.next();
+        std::iter::from_fn(move || {
+            let mut gap = next.take()?;
+            next = gaps.next();
+            while let Some(more) = next.filter(|more| more.begin == gap.end && more.region == gap.region) {
+                gap.end = more.end;
+                next = gaps.next();
+            }
+            Some(gap)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -47,11 +81,13 @@ mod tests {
 
     #[test]
     fn what_is_not_running_is_a_gap() {
-        let state = |begin, end, kind| State { begin, end, kind };
-        let states = vec![state(2, 4, 1), state(6, 7, 12), state(4, 5, 13), state(6, 9, 1), state(9, 3, 1)];
-        let gaps = gaps(states, 12, |state| state as u32);
+        let mut states = Records::default();
+        for (begin, end, kind) in [(2, 4, 1), (6, 7, 12), (4, 5, 13), (6, 9, 1), (9, 3, 1)] {
+            states.state(State { begin, end, kind });
+        }
+        let gaps = Gaps::new(states, 12, |state| state as u32);
         let times: Vec<(i64, i64, u32)> = gaps.iter().map(|gap| (gap.begin, gap.end, gap.region)).collect();
         assert_eq!(times, [(0, 2, 0), (4, 5, 13), (5, 6, 0), (6, 7, 12), (9, 12, 0)]);
-        assert!(super::gaps(Vec::new(), 12, |_| 0).is_empty());
+        assert_eq!(Gaps::new(Records::default(), 12, |_| 0).iter().count(), 0);
     }
 }

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::openmp::{PART, is_parallel};
-use crate::thread::{NONE, Thread, Visit};
+use crate::openmp::is_parallel;
+use crate::thread::{Thread, Visit};
 
 /// What a thread does with a lock at the begin or end of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,8 +19,12 @@ pub(crate) struct LockLink {
 /// Adds the parts of the threads of a process in its teams; the first thread forks.
 pub(crate) fn form(threads: &mut [Thread]) {
     let Some((first, others)) = threads.split_first_mut() else { return };
-    let forks: Vec<(i64, i64)> =
-        first.visits.iter().filter(|visit| is_parallel(visit.kind)).map(|visit| (visit.begin, visit.end)).collect();
+    let forks: Vec<(i64, i64)> = first
+        .visits
+        .iter()
+        .filter(|visit| is_parallel(first.what(visit).kind))
+        .map(|visit| (visit.begin, visit.end))
+        .collect();
     if !forks.is_empty() {
         for thread in others {
             add_parts(thread, &forks);
@@ -45,8 +49,7 @@ fn add_parts(thread: &mut Thread, forks: &[(i64, i64)]) {
             if let Some((_, part)) = parts.last_mut().filter(|(_, part)| is_open && fork.0 <= part.begin) {
                 part.end = visit.end;
             } else {
-                let region = thread.part_region;
-                parts.push((at, Visit { depth: 0, region, kind: PART, value: 0, collective: NONE, ..*visit }));
+                parts.push((at, Visit { depth: 0, what: thread.part, ..*visit }));
             }
             is_open = true;
         }
@@ -97,24 +100,29 @@ pub(crate) fn locks(threads: &[Thread]) -> Vec<Vec<LockLink>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thread::Holding;
+    use crate::openmp::{PARALLEL, PART};
+    use crate::thread::{Holding, What};
 
-    fn visit(begin: i64, end: i64, depth: u32, kind: u32) -> Visit {
-        Visit { begin, end, depth, region: 0, kind, value: 0, collective: NONE }
+    fn visit(begin: i64, end: i64, depth: u32, what: u32) -> Visit {
+        Visit { begin, end, depth, what }
+    }
+
+    fn whats() -> Vec<What> {
+        [0, PARALLEL, PART].map(|kind| What { kind, ..What::default() }).to_vec()
     }
 
     #[test]
     fn what_is_done_during_a_fork_is_one_part() {
-        let forks = vec![visit(10, 20, 0, 60_000_001), visit(30, 40, 0, 60_000_001)];
-        let first = Thread { visits: forks, ..Thread::default() };
+        let forks = vec![visit(10, 20, 0, 1), visit(30, 40, 0, 1)];
+        let first = Thread { visits: forks, whats: whats(), ..Thread::default() };
         let work =
-            vec![visit(1, 2, 0, 7), visit(11, 15, 0, 7), visit(12, 13, 1, 7), visit(15, 20, 0, 7), visit(31, 33, 0, 7)];
+            vec![visit(1, 2, 0, 0), visit(11, 15, 0, 0), visit(12, 13, 1, 0), visit(15, 20, 0, 0), visit(31, 33, 0, 0)];
         let holding = Holding { address: 0, acquire: 2, release: Some(3) };
-        let other = Thread { visits: work, holdings: vec![holding], ..Thread::default() };
+        let other = Thread { visits: work, holdings: vec![holding], whats: whats(), part: 2, ..Thread::default() };
         let mut threads = [first, other];
         form(&mut threads);
         let found: Vec<(i64, i64, u32, bool)> =
-            threads[1].visits.iter().map(|visit| (visit.begin, visit.end, visit.depth, visit.kind == PART)).collect();
+            threads[1].visits.iter().map(|visit| (visit.begin, visit.end, visit.depth, visit.what == 2)).collect();
         let expected = [
             (1, 2, 0, false),
             (11, 20, 0, true),

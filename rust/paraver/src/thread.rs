@@ -1,29 +1,44 @@
 //! What a thread did: calls within calls, from events that open and close what they stand for.
 
+use whywait_otf2::Numbered;
+
 use crate::calls;
 use crate::labels::Labels;
 use crate::openmp::{self, ASKS, GIVES, HAS, LOCK_ADDRESS, OUTLINED};
+use crate::records::{Line, Records};
 use crate::regions::{CALLER, CALLER_LINE, FUNCTION, LEVELS, Region, Regions, UNKNOWN_CALLERS};
-use crate::scan::Records;
-use crate::states::{self, Gap};
+use crate::states::Gaps;
 
 /// Stands for nothing.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A call, function or other region.
-#[derive(Debug, Clone, Copy)]
+/// A call, function or other region, with the callers of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Visit {
     pub(crate) begin: i64,
     pub(crate) end: i64,
     /// Number of visits around it.
     pub(crate) depth: u32,
+    /// Which: its place in [`Thread::whats`].
+    pub(crate) what: u32,
+}
+
+/// What a visit is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct What {
     pub(crate) region: u32,
     /// The type of events that opened it.
     pub(crate) kind: u32,
     /// The value of that event; 0 if the region is not whole.
     pub(crate) value: i32,
-    /// What is known of a collective call, in `collectives`.
-    pub(crate) collective: u32,
+    /// Regions around a call that begin and end with it, from the outermost.
+    pub(crate) callers: Vec<u32>,
+}
+
+impl What {
+    fn is_in(&self, region: u32) -> bool {
+        self.region == region || self.callers.contains(&region)
+    }
 }
 
 /// What is recorded with a collective call.
@@ -46,20 +61,14 @@ pub(crate) struct Holding {
     pub(crate) release: Option<u32>,
 }
 
-/// What a counter counted since its last sample.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sample {
-    pub(crate) time: i64,
-    pub(crate) kind: u32,
-    pub(crate) value: i64,
-}
-
 /// What is odd in the events of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Odd {
     /// Calls that began before the trace, or end after it.
     pub(crate) open_at_start: u64,
     pub(crate) open_at_end: u64,
+    /// Calls during which nothing was recorded for a time.
+    pub(crate) paused: u64,
     /// Ends of what did not begin.
     pub(crate) ends: u64,
     /// Regions that end after the region around them.
@@ -73,15 +82,17 @@ pub(crate) struct Odd {
 pub(crate) struct Thread {
     /// In order of begin, what is around others first.
     pub(crate) visits: Vec<Visit>,
+    pub(crate) whats: Vec<What>,
     /// The visits that are calls of MPI.
     pub(crate) calls: Vec<u32>,
     pub(crate) collectives: Vec<Collective>,
     pub(crate) holdings: Vec<Holding>,
-    pub(crate) gaps: Vec<Gap>,
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) gaps: Gaps,
+    /// What counters counted since their last sample.
+    pub(crate) samples: Records,
     pub(crate) regions: Vec<Region>,
-    /// The region of the thread's parts in teams.
-    pub(crate) part_region: u32,
+    /// What the thread's parts in teams are.
+    pub(crate) part: u32,
     /// Levels of callers that occur.
     pub(crate) levels: usize,
     pub(crate) odd: Odd,
@@ -207,13 +218,14 @@ impl Attributes {
 struct Open {
     visit: u32,
     kind: u32,
-    /// Callers right around it, which end with it.
-    callers: u32,
 }
 
 struct Builder<'a> {
     context: Context<'a>,
     regions: Regions<'a>,
+    whats: Numbered<What>,
+    /// One that is looked up.
+    what: What,
     thread: Thread,
     open: Vec<Open>,
     /// Locks that the thread has: their types, and where they are in `holdings`.
@@ -225,77 +237,98 @@ struct Builder<'a> {
 
 impl Thread {
     /// Reads the records of a thread.
-    pub(crate) fn new(mut records: Records, context: Context<'_>) -> Self {
-        sort(&mut records);
+    pub(crate) fn new(records: Records, context: Context<'_>) -> Self {
         let mut builder = Builder {
             context,
             regions: Regions::new(context.labels),
+            whats: Numbered::default(),
+            what: What::default(),
             thread: Self::default(),
             open: Vec::new(),
             held: Vec::new(),
             known: Vec::new(),
             attributes: Attributes::default(),
         };
-        let has_records = !records.lines.is_empty() || !records.states.is_empty();
-        if context.is_first && has_records {
+        if context.is_first && !records.is_empty() {
             let region = builder.regions.program();
-            builder.open(0, region, 0, 0);
+            builder.open(0, region, (0, 0));
         }
-        builder.events(&records);
-        let Builder { mut regions, mut thread, .. } = builder.end();
-        thread.part_region = regions.of(openmp::PART, 0, 0);
-        thread.gaps = states::gaps(records.states, context.end, |state| regions.state(state));
+        match records.sorted_lines() {
+            Some(sorted) => builder.events(sorted.into_iter()),
+            None => builder.events(records.lines()),
+        }
+        let Builder { mut regions, mut whats, mut thread, .. } = builder.end();
+        let region = regions.of(openmp::PART, 0, 0);
+        thread.part = whats.add(What { region, kind: openmp::PART, ..What::default() });
+        thread.gaps = Gaps::new(records, context.end, |state| regions.state(state));
+        thread.pause(&mut whats);
         thread.regions = regions.into_list();
+        thread.whats = whats.list;
         thread.visits.shrink_to_fit();
-        thread.gaps.shrink_to_fit();
-        thread.samples.shrink_to_fit();
+        thread.samples.shrink();
         thread
+    }
+
+    /// Notes which calls are not whole because recording was off meanwhile.
+    fn pause(&mut self, whats: &mut Numbered<What>) {
+        let mut pauses = self.gaps.pauses().peekable();
+        for visit in &mut self.visits {
+            while pauses.next_if(|pause| pause.1 <= visit.begin).is_some() {}
+            if pauses.peek().is_none_or(|pause| visit.end <= pause.0) {
+                continue;
+            }
+            let what = &whats.list[visit.what as usize];
+            if calls::is_mpi(what.kind) && what.value != 0 {
+                visit.what = whats.add(What { value: 0, ..what.clone() });
+                self.odd.paused += 1;
+            }
+        }
+    }
+
+    /// Number of calls of one-sided communication.
+    pub(crate) fn one_sided_calls(&self) -> u64 {
+        let kinds = self.calls.iter().map(|call| self.what(&self.visits[*call as usize]).kind);
+        kinds.filter(|kind| *kind == calls::ONE_SIDED).count() as u64
+    }
+
+    /// What a visit is.
+    pub(crate) fn what(&self, visit: &Visit) -> &What {
+        &self.whats[visit.what as usize]
     }
 
     /// Finds the calls among the visits, which are final.
     pub(crate) fn find_calls(&mut self) {
         let visits = (0..).zip(&self.visits);
-        self.calls = visits.filter(|(_, visit)| calls::is_mpi(visit.kind)).map(|(at, _)| at).collect();
+        let calls = visits.filter(|(_, visit)| calls::is_mpi(self.what(visit).kind)).map(|(at, _)| at);
+        self.calls = calls.collect();
     }
-}
-
-/// Brings lines in order of time.
-fn sort(records: &mut Records) {
-    if records.lines.is_sorted_by_key(|line| line.0) {
-        return;
-    }
-    let mut order: Vec<usize> = (0..records.lines.len()).collect();
-    order.sort_by_key(|line| records.lines[*line].0);
-    let mut sorted = Records::default();
-    for line in order {
-        for (kind, value) in records.pairs(line) {
-            sorted.types.push(kind);
-            sorted.values.push(value);
-        }
-        sorted.lines.push((records.lines[line].0, sorted.types.len()));
-    }
-    sorted.states = std::mem::take(&mut records.states);
-    *records = sorted;
 }
 
 impl Builder<'_> {
-    fn events(&mut self, records: &Records) {
+    fn events<'r>(&mut self, lines: impl Iterator<Item = Line<'r>>) {
         let mut begins: Vec<Begin> = Vec::new();
-        let mut line = 0;
-        while line < records.lines.len() {
-            let time = records.lines[line].0;
+        let mut samples: Vec<(u32, i64)> = Vec::new();
+        let mut lines = lines.peekable();
+        while let Some(first) = lines.next() {
+            let time = first.time;
             begins.clear();
+            samples.clear();
             self.attributes.clear();
-            while records.lines.get(line).is_some_and(|next| next.0 == time) {
-                for (kind, value) in records.pairs(line) {
+            let mut line = Some(first);
+            while let Some(one) = line {
+                for (kind, value) in one.pairs() {
                     match Track::of(kind, self.context.types) {
                         Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false }),
                         Some(track) => self.zero(time, (track, kind), &mut begins),
-                        None if is_counter(kind) => self.sample(Sample { time, kind, value }),
+                        None if is_counter(kind) => self.sample((kind, value), &mut samples),
                         None => self.attributes.note(kind, value),
                     }
                 }
-                line += 1;
+                line = lines.next_if(|next| next.time == time);
+            }
+            if !samples.is_empty() {
+                let mut samples = samples.iter().copied();
+                self.thread.samples.line(time, || samples.next());
             }
             begins.sort_by_key(|begin| begin.track.order());
             for begin in &begins {
@@ -304,9 +337,9 @@ impl Builder<'_> {
         }
     }
 
-    fn sample(&mut self, sample: Sample) {
-        if (0..=MOST_COUNTED).contains(&sample.value) {
-            self.thread.samples.push(sample);
+    fn sample(&mut self, sample: (u32, i64), samples: &mut Vec<(u32, i64)>) {
+        if (0..=MOST_COUNTED).contains(&sample.1) {
+            samples.push(sample);
         } else {
             self.thread.odd.samples += 1;
         }
@@ -340,38 +373,37 @@ impl Builder<'_> {
         self.know(kind);
         if track == Track::Lock && value == HAS {
             // Having it is the program's own work.
-            let asks = before.filter(|visit| i64::from(self.thread.visits[*visit as usize].value) == ASKS);
+            let asks = before.filter(|visit| i64::from(self.what(*visit).value) == ASKS);
             let address = self.attributes.lock.unwrap_or(-i64::from(kind));
             let holding = asks.map(|acquire| Holding { address, acquire, release: None });
             self.thread.holdings.extend(holding);
             self.held.extend(holding.map(|_| (kind, self.thread.holdings.len() - 1)));
             return;
         }
-        let mut callers = 0;
         let attributes = std::mem::take(&mut self.attributes);
-        if track == Track::Mpi {
+        let is_call = track == Track::Mpi;
+        let mut callers = std::mem::take(&mut self.what.callers);
+        callers.clear();
+        if is_call {
             for caller in attributes.callers.iter().rev().filter(|caller| **caller > UNKNOWN_CALLERS) {
                 let region = self.regions.caller(*caller);
-                let is_on = |open: &Open| self.thread.visits[open.visit as usize].region == region;
-                if !self.open.iter().any(is_on) {
-                    self.open(time, region, CALLER, 0);
-                    callers += 1;
+                if !callers.contains(&region) && !self.open.iter().any(|open| self.what(open.visit).is_in(region)) {
+                    callers.push(region);
                 }
             }
             self.thread.levels = self.thread.levels.max(attributes.callers.len());
         }
-        let region = self.regions.of(kind, value, if track == Track::Mpi { attributes.place } else { 0 });
+        self.what.callers = callers;
+        let region = self.regions.of(kind, value, if is_call { attributes.place } else { 0 });
         if track == Track::Function && self.is_program(region) {
             // It is open already.
-            self.open.extend((!has_ended).then_some(Open { visit: 0, kind, callers: 0 }));
+            self.open.extend((!has_ended).then_some(Open { visit: 0, kind }));
             self.attributes = attributes;
             return;
         }
-        let visit = self.open(time, region, kind, callers);
-        self.thread.visits[visit as usize].value = i32::try_from(value).unwrap_or(0);
-        if track == Track::Mpi && calls::operation(value).is_some() {
+        let visit = self.open(time, region, (kind, i32::try_from(value).unwrap_or(0)));
+        if is_call && calls::operation(value).is_some() {
             let Attributes { communicator, sent, received, is_root, .. } = attributes;
-            self.thread.visits[visit as usize].collective = self.thread.collectives.len() as u32;
             self.thread.collectives.push(Collective { visit, communicator, sent, received, is_root });
         }
         self.attributes = attributes;
@@ -390,7 +422,11 @@ impl Builder<'_> {
     /// Whether a region is what surrounds all that the task does, and nothing else is open.
     fn is_program(&self, region: u32) -> bool {
         let [open] = self.open[..] else { return false };
-        self.context.is_first && self.thread.visits[open.visit as usize].region == region
+        self.context.is_first && self.what(open.visit).region == region
+    }
+
+    fn what(&self, visit: u32) -> &What {
+        &self.whats.list[self.thread.visits[visit as usize].what as usize]
     }
 
     fn know(&mut self, kind: u32) {
@@ -399,11 +435,14 @@ impl Builder<'_> {
         }
     }
 
-    fn open(&mut self, begin: i64, region: u32, kind: u32, callers: u32) -> u32 {
+    /// Opens a visit, in the callers that are noted.
+    fn open(&mut self, begin: i64, region: u32, (kind, value): (u32, i32)) -> u32 {
         let visit = self.thread.visits.len() as u32;
         let depth = self.open.last().map_or(0, |around| self.thread.visits[around.visit as usize].depth + 1);
-        self.thread.visits.push(Visit { begin, end: begin, depth, region, kind, value: 0, collective: NONE });
-        self.open.push(Open { visit, kind, callers });
+        (self.what.region, self.what.kind, self.what.value) = (region, kind, value);
+        let what = self.whats.number(&self.what);
+        self.thread.visits.push(Visit { begin, end: begin, depth, what });
+        self.open.push(Open { visit, kind });
         visit
     }
 
@@ -412,18 +451,11 @@ impl Builder<'_> {
         while let Some(open) = self.open.pop() {
             self.thread.visits[open.visit as usize].end = time;
             if open.kind == kind {
-                for _ in 0..open.callers {
-                    if let Some(caller) = self.open.pop() {
-                        self.thread.visits[caller.visit as usize].end = time;
-                    }
-                }
                 return;
             }
-            if open.kind != CALLER {
-                self.thread.odd.crossings += 1;
-                if let Some((_, early)) = self.known.iter_mut().find(|(known, _)| *known == open.kind) {
-                    *early += 1;
-                }
+            self.thread.odd.crossings += 1;
+            if let Some((_, early)) = self.known.iter_mut().find(|(known, _)| *known == open.kind) {
+                *early += 1;
             }
         }
     }
@@ -442,8 +474,8 @@ impl Builder<'_> {
         for visit in self.thread.visits[at..].iter_mut().take_while(|visit| visit.end <= end && visit.begin < end) {
             visit.depth += 1;
         }
-        let visit = Visit { begin, end, depth, region, kind, value: 0, collective: NONE };
-        self.thread.visits.insert(at, visit);
+        let what = self.whats.add(What { region, kind, ..What::default() });
+        self.thread.visits.insert(at, Visit { begin, end, depth, what });
         for open in self.open.iter_mut().filter(|open| open.visit as usize >= at) {
             open.visit += 1;
         }
@@ -463,9 +495,10 @@ impl Builder<'_> {
         while let Some(open) = self.open.pop() {
             let visit = &mut self.thread.visits[open.visit as usize];
             visit.end = end;
-            if open.kind != CALLER && open.kind != 0 {
+            if open.kind != 0 {
                 // Nobody knows what it would have done.
-                visit.value = 0;
+                let what = What { value: 0, ..self.whats.list[visit.what as usize].clone() };
+                visit.what = self.whats.add(what);
                 self.thread.odd.open_at_end += 1;
             }
         }

@@ -1,0 +1,222 @@
+"""Traces of Paraver whose waits are known by construction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import whywait
+
+from tests.paraver_traces import Trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+A, B, C, D = ((1, task, 1) for task in (1, 2, 3, 4))
+
+
+def trace(ranks: int, *comms: tuple[int, ...], threads: int = 1, unit: str = "_ns") -> Trace:
+    """Return a trace of one application, with a world and further communicators."""
+    world = tuple(range(1, ranks + 1))
+    numbered = tuple((1, number, members) for number, members in enumerate((world, *comms), 1))
+    return Trace(10000, (((threads, 1),) * ranks,), numbered, unit)
+
+
+def waits(path: Path, **options: Any) -> dict[str, dict[str, int]]:
+    """Return the waiting of each kind by rank, and thread where there are several, in ticks."""
+    result = whywait.analyze(whywait.open(path, **options))
+    resolution = result.run.info()["timer_resolution"]
+    rows = [wait for wait in result.wait_states().to_pylist() if not wait["kind"].endswith("_completion")]
+    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for wait in rows:
+        thread = f".{wait['thread']}" if wait["thread"] else ""
+        found[wait["kind"]][f"{wait['rank']}{thread}"] += round(wait["waiting"] * resolution)
+    return {kind: dict(ranks) for kind, ranks in found.items()}
+
+
+def said(path: Path, **options: Any) -> list[str]:
+    return [text for _, _, text in whywait.open(path, **options).oddities if "no .pcf" not in text]
+
+
+def test_the_second_of_two_waitalls_completes_the_sends(tmp_path):
+    run = trace(2)
+    send = run.call(A, "Isend", 1000, 1100)
+    post = run.call(A, "Irecv", 1200, 1300)
+    run.message(run.call(B, "Send", 500, 600), post, run.call(A, "Waitall", 1400, 1500))
+    run.call(A, "Waitall", 1600, 5100)
+    run.message(send, run.call(B, "Irecv", 5000, 5050), run.call(B, "Wait", 5060, 5100))
+    path = run.write(tmp_path)
+    assert waits(path) == {"mpi_latereceiver": {"0": 3400}}
+    assert waits(path, inference=False) == {}
+    # What begins between them can be what the second completes.
+    run.call(A, "Iallreduce", 1550, 1560)
+    assert waits(run.write(tmp_path)) == {}
+
+
+def test_single_waits_complete_sends_after_all_receives(tmp_path):
+    run = trace(2)
+    sends = [run.call(A, "Isend", begin, begin + 50) for begin in (1000, 1100)]
+    post = run.call(A, "Irecv", 1200, 1300)
+    run.message(run.call(B, "Send", 500, 600), post, run.call(A, "Waitall", 1400, 1500))
+    run.call(A, "Wait", 2000, 3100)
+    run.call(A, "Wait", 3200, 5100)
+    for send, begin in zip(sends, (3000, 5000), strict=True):
+        run.message(send, run.call(B, "Recv", begin, begin + 90), run.call(B, "Recv", begin, begin + 90))
+    assert waits(run.write(tmp_path)) == {"mpi_latereceiver": {"0": 1000 + 1800}}
+
+
+def test_threads_that_communicate_at_once_do_so_on_communicators_of_their_own(tmp_path):
+    run = trace(2, threads=2)
+    for task, first, second in ((1, (1000, 6100), (1500, 3100)), (2, (6000, 6100), (3000, 3100))):
+        run.collective("Allreduce", {(1, task, 1): first}, 1)
+        run.collective("Allreduce", {(1, task, 2): second}, 1)
+    assert waits(run.write(tmp_path)) == {"mpi_wait_nxn": {"0": 5000, "0.1": 1500}}
+
+
+def test_operations_of_groups_with_roots(tmp_path):
+    run = trace(4, (1, 3), (4, 2))
+    run.collective("Gather", {A: (1000, 4100), C: (4000, 4100)}, 2, root=1)
+    run.collective("Scatterv", {D: (3000, 3100), B: (1000, 3150)}, 3, root=4)
+    run.collective("Reduce", {A: (5000, 5050), B: (7000, 7010), C: (5500, 7100), D: (6000, 6010)}, 1, root=3)
+    run.collective("Scan", {A: (8300, 8310), B: (8000, 8320), C: (8100, 8330), D: (8400, 8410)}, 1)
+    assert waits(run.write(tmp_path)) == {
+        "mpi_earlyreduce": {"0": 3000, "2": 1500},
+        "mpi_latebroadcast": {"1": 2000},
+        "mpi_earlyscan": {"1": 300, "2": 200},
+    }
+
+
+def test_a_ring_of_calls_that_send_and_receive(tmp_path):
+    run = trace(4)
+    times = {A: (1000, 4100), B: (2000, 2100), C: (1500, 2100), D: (4000, 4100)}
+    calls = [run.call(thread, "Sendrecv", *time) for thread, time in times.items()]
+    for rank, call in enumerate(calls):
+        receive = calls[(rank + 1) % 4]
+        run.message(call, receive, receive)
+    assert waits(run.write(tmp_path)) == {"mpi_latesender": {"0": 3000, "2": 500}}
+
+
+def test_calls_that_complete_some_requests(tmp_path):
+    run = trace(4)
+    posts = [run.call(A, "Irecv", begin, begin + 10) for begin in (100, 200, 300, 400)]
+    run.message(run.call(B, "Send", 3000, 3050), posts[0], run.call(A, "Waitany", 1000, 3100), tag=1)
+    some = run.call(A, "Waitsome", 4000, 6100)
+    run.message(run.call(C, "Send", 5000, 5050), posts[1], some, tag=2)
+    run.message(run.call(D, "Send", 6000, 6050), posts[2], some, tag=3)
+    # Who tests does not wait, whatever arrives meanwhile.
+    run.message(run.call(B, "Send", 7500, 7550), posts[3], run.call(A, "Test", 7000, 7600), tag=4)
+    assert waits(run.write(tmp_path)) == {"mpi_latesender": {"0": 2000 + 2000}}
+
+
+def test_requests_that_are_started_again(tmp_path):
+    run = trace(2)
+    for base in (0, 4000):
+        run.message(
+            run.call(A, "Start", base + 100, base + 200),
+            run.call(B, "Irecv", base + 2000, base + 2010),
+            run.call(B, "Wait", base + 2100, base + 2200),
+        )
+        run.call(A, "Wait", base + 500, base + 2150)
+    assert waits(run.write(tmp_path)) == {"mpi_latereceiver": {"0": 2 * 1500}}
+
+
+def test_applications_with_other_threads_and_equal_numbers_of_communicators(tmp_path):
+    run = Trace(10000, (((2, 1), (1, 1)), ((1, 2), (3, 2), (1, 1))), ((1, 1, (1, 2)), (2, 1, (1, 2, 3))))
+    run.collective("Barrier", {(1, 1, 1): (1000, 3100), (1, 2, 1): (3000, 3100)}, 1)
+    run.collective("Barrier", {(2, 1, 1): (1000, 2100), (2, 2, 1): (2000, 2100), (2, 3, 1): (1800, 2100)}, 1)
+    receive = run.call((2, 3, 1), "Recv", 5000, 7100)
+    run.message(run.call((2, 2, 3), "Send", 7000, 7050), receive, receive)
+    path = run.write(tmp_path)
+    assert waits(path) == {"mpi_barrier_wait": {"0": 2000, "2": 1000, "4": 200}, "mpi_latesender": {"4": 2000}}
+    assert waits(path, application=2) == {"mpi_barrier_wait": {"0": 1000, "2": 200}, "mpi_latesender": {"2": 2000}}
+    (tmp_path / "trace.row").write_text("LEVEL NODE SIZE 2\nlogin\ncompute\n\nLEVEL THREAD SIZE 1\nfirst\n")
+    nodes = whywait.open(path).definitions["SystemTreeNode"].to_pylist()
+    assert {node["name"] for node in nodes} == {"machine", "login", "compute"}
+
+
+def test_barriers_and_parallel_regions_by_newer_numbers(tmp_path):
+    run = Trace(10000, (((3, 1),),))
+    master, *others = ((1, 1, thread) for thread in (1, 2, 3))
+    for begin in (1000, 5000):
+        run.events(master, begin, (60002, 3))
+        run.events(master, begin + 3100, (60002, 0))
+        for delay, thread in enumerate((master, *others), 1):
+            run.events(thread, begin + 100, (60000018, 7))
+            run.events(thread, begin + 100 + 500 * delay, (60004, 1))
+            run.events(thread, begin + 2000, (60004, 0))
+            run.events(thread, begin + 3000, (60000018, 0))
+    assert waits(run.write(tmp_path)) == {"omp_ebarrier_wait": {"0": 2 * 1000, "0.1": 2 * 500}}
+
+
+def test_counters_count_since_their_last_reading(tmp_path):
+    run = trace(2)
+    run.collective("Barrier", {A: (1000, 2000), B: (1500, 2000)}, 1)
+    for thread, begin in ((A, 1000), (B, 1500)):
+        run.state(thread, 0, begin, 1)
+        run.state(thread, 2000, 10000, 1)
+    for time, value in ((0, 5), (1000, 100), (2000, 7), (3000, 200)):
+        run.events(A, time, (42000050, value))
+    run.events(B, 1500, (42000050, 40), (42000059, -3))
+    run.events(B, 1600, (42000050, 1 << 60))
+    path = run.write(tmp_path)
+    result = whywait.analyze(path)
+    (name,) = (metric for metric in result.metrics if "42000050" in metric)
+    by_path: dict[str, float] = defaultdict(float)
+    for row in result.severities(name).to_pylist():
+        by_path[row["callpath"][-1]] += row["value"]
+    # The first reading of a thread counts since nobody knows when.
+    assert by_path == {"main": 100 + 200, "MPI_Barrier": 7}
+    assert said(path) == ["value of a counter that cannot be: 2, left out"]
+
+
+@pytest.mark.parametrize(("unit", "seconds"), [("_ns", 1e-9), ("_us", 1e-6), ("", 1e-6), ("_ms", 1e-3)])
+def test_times_have_the_unit_of_the_header(unit, seconds, tmp_path):
+    run = trace(2, unit=unit)
+    run.collective("Barrier", {A: (1000, 3000), B: (2500, 3000)}, 1)
+    path = run.write(tmp_path)
+    assert whywait.open(path).info()["length"] == pytest.approx(10000 * seconds)
+    assert whywait.analyze(path).metrics["mpi_barrier_wait"].total == pytest.approx(1500 * seconds)
+
+
+def test_nobody_waits_while_nothing_is_recorded(tmp_path):
+    run = trace(2)
+    receive = run.call(A, "Recv", 1000, 5000)
+    run.message(run.call(B, "Send", 4000, 4100), receive, receive)
+    run.records = [record for record in run.records if not record[2].startswith("1:1:")]
+    run.state(A, 0, 1000, 1)
+    run.state(A, 1000, 3000, 14)
+    run.state(A, 3000, 5000, 3)
+    path = run.write(tmp_path)
+    assert waits(path) == {}
+    assert said(path) == [
+        "call in which recording was off: 1, whose waiting is unknown",
+        "message of a call that is not whole: 1, left out",
+    ]
+
+
+def test_states_are_calls_where_no_call_is_recorded(tmp_path):
+    run = trace(2)
+    run.collective("Barrier", {A: (1000, 2000), B: (1500, 2000)}, 1)
+    for begin, end, state in ((0, 1000, 1), (2000, 3000, 1), (3000, 4500, 3), (4500, 10000, 1)):
+        run.state(A, begin, end, state)
+    (tmp_path / "trace.pcf").write_text("STATES\n3    Waiting a message\n")
+    path = run.write(tmp_path)
+    result = whywait.analyze(path)
+    rows = result.severities("time").to_pylist()
+    times = {row["callpath"][-1]: row["value"] for row in rows if row["rank"] == 0}
+    assert times["state: Waiting a message"] == pytest.approx(1500e-9)
+    assert result.metrics["comp"].total * 1e9 == pytest.approx(1000 + 1000 + 5500)
+
+
+def test_what_such_traces_do_not_say_is_said(tmp_path):
+    run = trace(2)
+    run.call(A, "Put", 1000, 2000, (50001000, 8), (50001001, 1))
+    run.call(A, "Iallreduce", 3000, 3100)
+    run.call(A, "Wait", 3200, 4000)
+    run.collective("Barrier", {A: (5000, 6000), B: (5500, 6000)}, 1)
+    path = run.write(tmp_path)
+    lines = path.read_text().replace("c:1:1", "i:1:9:1:2\nc:1:1")
+    path.write_text(lines)
+    assert waits(path) == {"mpi_barrier_wait": {"0": 500}}
+    assert said(path) == ["one-sided call: 1, whose waiting is unknown: such traces have no windows"]
