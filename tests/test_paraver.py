@@ -209,7 +209,7 @@ def test_real_traces_have_their_published_efficiencies(name, published, measured
     assert [round(100 * rows[one]["value"], 6) for one in names] == list(published)
 
 
-@pytest.mark.parametrize("name", ["p2p", "collectives", "stencil", "flood", "sor_p2p", "pairs/split/before"])
+@pytest.mark.parametrize("name", ["p2p", "collectives", "stencil", "flood", "sor_p2p", "pairs/split/before", "profile"])
 def test_an_exported_trace_has_the_same_waits(name, tmp_path):
     original = whywait.analyze(DATA / name / "traces.otf2", clocks="measured")
     written = original.write_paraver(tmp_path / "run.prv")
@@ -238,8 +238,10 @@ def test_an_exported_trace_of_threads_computes_as_long(tmp_path):
     original = whywait.analyze(DATA / "workers" / "traces.otf2")
     original.write_paraver(tmp_path / "run.prv")
     again = whywait.analyze(tmp_path / "run.prv")
-    # What the runtime does between a fork and its first instruction is not in such traces.
     assert again.metrics["comp"].total == pytest.approx(original.metrics["comp"].total, rel=0.01)
+    contention = "omp_lock_contention_critical"
+    assert original.metrics[contention].total > 0.1
+    assert again.metrics[contention].total == pytest.approx(original.metrics[contention].total, abs=1e-7)
     assert again.metrics["mpi"].total == pytest.approx(original.metrics["mpi"].total, abs=1e-7)
 
 

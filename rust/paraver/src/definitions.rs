@@ -1,5 +1,7 @@
 //! The definitions of a run, laid out as Score-P does it.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{
     Base, CommFlag, GroupType, LocationGroupType, LocationType, MetricMode, MetricOccurrence, MetricType, Paradigm,
@@ -11,8 +13,9 @@ use whywait_otf2::records::{
 use whywait_otf2::{Catalog, Definitions};
 
 use crate::labels::{Labels, Names};
-use crate::processes::{Comms, Process, Processes};
+use crate::processes::{Comms, Processes};
 use crate::regions::Region;
+use crate::thread::Thread;
 
 fn define_region(catalog: &mut Catalog, id: u32, region: &Region) {
     let name = catalog.string(&region.name);
@@ -53,6 +56,7 @@ fn define_counter(catalog: &mut Catalog, id: u32, name: &str) {
 
 /// What is defined.
 pub(crate) struct Content<'a> {
+    pub(crate) threads: &'a [Thread],
     pub(crate) processes: &'a Processes,
     pub(crate) comms: &'a Comms,
     pub(crate) regions: &'a [Region],
@@ -150,16 +154,23 @@ fn communicators(catalog: &mut Catalog, content: &Content<'_>) {
     teams(catalog, content);
 }
 
-/// The threads of each process that has several are a team.
+/// The threads of each process that has several are a team, and one that forks within it by itself.
 fn teams(catalog: &mut Catalog, content: &Content<'_>) {
-    let first = content.comms.list.len() as u32;
-    let teams: Vec<(u32, &Process)> =
-        (first..).zip(&content.processes.list).filter(|(_, process)| process.threads > 1).collect();
+    let Content { threads, processes, comms, .. } = content;
+    let first = comms.list.len() as u32;
+    let several = (first..).zip(&processes.list).filter(|(_, process)| process.threads > 1);
+    let of_processes = several.map(|(id, process)| {
+        let end = process.first_thread + process.threads;
+        (id, process.first_thread.into()..end.into())
+    });
+    let of_threads = (0..).zip(*threads).filter(|(_, thread)| thread.forks_alone > 0);
+    let after = u64::from(first) + processes.list.len() as u64;
+    let teams: Vec<(u32, Range<u64>)> =
+        of_processes.chain(of_threads.map(|(number, _)| ((after + number) as u32, number..number + 1))).collect();
     let Some(last) = teams.last() else { return };
-    let all = (0..content.processes.of_threads.len() as u64).collect();
+    let all = (0..processes.of_threads.len() as u64).collect();
     catalog.group(last.0 + 2, GroupType::COMM_LOCATIONS, Paradigm::OPENMP, all);
-    for (id, process) in teams {
-        let threads = u64::from(process.first_thread)..u64::from(process.first_thread + process.threads);
+    for (id, threads) in teams {
         catalog.group(id + 1, GroupType::COMM_GROUP, Paradigm::OPENMP, threads.collect());
         catalog.add(Comm { id, name: 0, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
     }

@@ -8,7 +8,7 @@ use whywait_otf2::{Attributes, Event, EventSink};
 
 use crate::collectives::Operation;
 use crate::messages::{Act, Link, Message};
-use crate::openmp::{self, PART};
+use crate::openmp::{self, ALONE, PART};
 use crate::records::Line;
 use crate::states::Gap;
 use crate::teams::LockLink;
@@ -20,7 +20,9 @@ pub(crate) struct Team {
     pub(crate) comm: u32,
     pub(crate) threads: u32,
     /// Whether the thread is the one that forks.
-    pub(crate) is_first: bool,
+    pub(crate) forks: bool,
+    /// The thread by itself, where nobody knows who is in its team.
+    pub(crate) alone: u32,
 }
 
 /// A thread as its events are sent.
@@ -66,9 +68,9 @@ impl Emitter<'_> {
                 self.leave(open, links, &mut rest, sink);
             }
             self.between(visit.begin, ends.last().map(|(open, _)| *open), &mut rest, sink);
-            let team = self.team(visit);
-            if let Some(Team { comm: thread_team, threads: number_of_requested_threads, is_first }) = team {
-                if is_first {
+            if let Some(team) = self.team(visit) {
+                let Team { comm: thread_team, threads: number_of_requested_threads, forks, .. } = team;
+                if forks {
                     let model = Paradigm::OPENMP;
                     record(sink, visit.begin, &Event::ThreadFork { model, number_of_requested_threads });
                 }
@@ -123,9 +125,9 @@ impl Emitter<'_> {
         for caller in what.callers.iter().rev() {
             sink.leave(visit.end, self.region(*caller));
         }
-        if let Some(Team { comm: thread_team, is_first, .. }) = self.team(visit) {
+        if let Some(Team { comm: thread_team, forks, .. }) = self.team(visit) {
             record(sink, visit.end, &Event::ThreadTeamEnd { thread_team });
-            if is_first {
+            if forks {
                 record(sink, visit.end, &Event::ThreadJoin { model: Paradigm::OPENMP });
             }
         }
@@ -133,8 +135,13 @@ impl Emitter<'_> {
 
     /// The team whose region a visit is.
     fn team(&self, visit: &Visit) -> Option<Team> {
-        let kind = self.thread.what(visit).kind;
-        self.team.filter(|team| if team.is_first { openmp::is_parallel(kind) } else { kind == PART })
+        let team = self.team?;
+        match self.thread.what(visit).kind {
+            ALONE => Some(Team { comm: team.alone, threads: 1, forks: true, ..team }),
+            PART if !team.forks => Some(team),
+            kind if openmp::is_parallel(kind) && team.forks => Some(team),
+            _ => None,
+        }
     }
 
     /// Sends what a visit does with a lock: it gives it back at its begin, or has it at its end.

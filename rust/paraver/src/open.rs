@@ -250,6 +250,9 @@ impl Notes<'_> {
         self.count(OddityKind::Missing, "call open at the end", sum(|odd| odd.open_at_end), "");
         let off = "call in which recording was off";
         self.count(OddityKind::Missing, off, sum(|odd| odd.paused), ", whose waiting is unknown");
+        let alone = "parallel region in or around another";
+        let forks = threads.iter().map(|thread| thread.forks_alone).sum();
+        self.count(OddityKind::Missing, alone, forks, ", whose team is unknown, and the waiting in it");
         let one_sided = threads.iter().map(Thread::one_sided_calls).sum();
         let windows = ", whose waiting is unknown: such traces have no windows";
         self.count(OddityKind::Missing, "one-sided call", one_sided, windows);

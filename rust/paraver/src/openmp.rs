@@ -15,6 +15,9 @@ pub(crate) const LOCK_ADDRESS: u32 = 60_000_032;
 /// Stands for the part of a thread other than the one that forks: it has no events.
 pub(crate) const PART: u32 = 60_000_000;
 
+/// Stands for a parallel region of which nobody knows who is in the team.
+pub(crate) const ALONE: u32 = 60_000_099;
+
 /// Values of a lock: a thread asks for it, has it, gives it back.
 pub(crate) const ASKS: i64 = 3;
 /// See [`ASKS`].

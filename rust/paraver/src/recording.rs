@@ -77,6 +77,7 @@ impl ParaverRecording {
         let events: Vec<u64> =
             threads.map(|thread| count_events(|sink| recording.emitter(thread).send(sink))).collect();
         recording.definitions = define(&definitions::Content {
+            threads: &recording.content.threads,
             processes: &recording.content.processes,
             comms: &recording.content.comms,
             regions: &regions,
@@ -105,8 +106,10 @@ impl ParaverRecording {
         let Content { processes, comms, .. } = &self.content;
         let process = processes.of_threads[thread];
         let Process { first_thread, threads, .. } = processes.list[process as usize];
-        let is_first = first_thread as usize == thread;
-        (threads > 1).then_some(Team { comm: comms.list.len() as u32 + process, threads, is_first })
+        let forks = first_thread as usize == thread;
+        let first = comms.list.len();
+        let alone = (first + processes.list.len() + thread) as u32;
+        (threads > 1).then_some(Team { comm: first as u32 + process, threads, forks, alone })
     }
 
     fn emitter(&self, thread: usize) -> Emitter<'_> {

@@ -1,11 +1,12 @@
 //! Teams of threads: the part of each thread in the parallel regions of its process, and the order of its locks.
 //!
-//! Only the thread that forks records a parallel region. What the others do while it is open is their part in it.
+//! Only the thread that forks records a parallel region. What the others do while it is open is their part in it. Who is
+//! in which team is not known while a thread forks within a team: then each thread that forks has a team by itself.
 
 use std::collections::BTreeMap;
 
-use crate::openmp::is_parallel;
-use crate::thread::{Thread, Visit};
+use crate::openmp::{ALONE, is_parallel};
+use crate::thread::{Thread, Visit, What};
 
 /// What a thread does with a lock at the begin or end of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,16 +19,53 @@ pub(crate) struct LockLink {
 
 /// Adds the parts of the threads of a process in its teams; the first thread forks.
 pub(crate) fn form(threads: &mut [Thread]) {
-    let Some((first, others)) = threads.split_first_mut() else { return };
-    let forks: Vec<(i64, i64)> = first
-        .visits
-        .iter()
-        .filter(|visit| is_parallel(first.what(visit).kind))
-        .map(|visit| (visit.begin, visit.end))
-        .collect();
+    if threads.len() < 2 {
+        return;
+    }
+    let mut forks: Vec<(i64, i64)> = Vec::new();
+    let mut nested: Vec<i64> = Vec::new();
+    for (number, thread) in threads.iter().enumerate() {
+        for visit in thread.visits.iter().filter(|visit| is_parallel(thread.what(visit).kind)) {
+            if number > 0 || forks.last().is_some_and(|fork| visit.begin < fork.1) {
+                nested.push(visit.begin);
+            } else {
+                forks.push((visit.begin, visit.end));
+            }
+        }
+    }
+    if !nested.is_empty() {
+        nested.sort_unstable();
+        forks.retain(|fork| {
+            let first = nested.partition_point(|begin| *begin < fork.0);
+            nested.get(first).is_none_or(|begin| *begin >= fork.1)
+        });
+        for thread in threads.iter_mut() {
+            thread.fork_alone(&forks);
+        }
+    }
     if !forks.is_empty() {
-        for thread in others {
+        for thread in &mut threads[1..] {
             add_parts(thread, &forks);
+        }
+    }
+}
+
+impl Thread {
+    /// Marks forks of teams of which only the part of this thread is known: all but these.
+    fn fork_alone(&mut self, forks: &[(i64, i64)]) {
+        let Self { visits, whats, .. } = self;
+        for visit in visits {
+            let what = &whats[visit.what as usize];
+            if !is_parallel(what.kind) || forks.binary_search(&(visit.begin, visit.end)).is_ok() {
+                continue;
+            }
+            let alone = What { kind: ALONE, ..what.clone() };
+            let known = whats.iter().position(|known| *known == alone);
+            visit.what = known.unwrap_or(whats.len()) as u32;
+            if known.is_none() {
+                whats.push(alone);
+            }
+            self.forks_alone += 1;
         }
     }
 }
@@ -101,7 +139,7 @@ pub(crate) fn locks(threads: &[Thread]) -> Vec<Vec<LockLink>> {
 mod tests {
     use super::*;
     use crate::openmp::{PARALLEL, PART};
-    use crate::thread::{Holding, What};
+    use crate::thread::Holding;
 
     fn visit(begin: i64, end: i64, depth: u32, what: u32) -> Visit {
         Visit { begin, end, depth, what }
@@ -109,6 +147,19 @@ mod tests {
 
     fn whats() -> Vec<What> {
         [0, PARALLEL, PART].map(|kind| What { kind, ..What::default() }).to_vec()
+    }
+
+    #[test]
+    fn teams_of_forks_within_teams_are_not_known() {
+        let thread = |visits| Thread { visits, whats: whats(), part: 2, ..Thread::default() };
+        let first = thread(vec![visit(10, 30, 0, 1), visit(15, 20, 1, 1), visit(40, 50, 0, 1)]);
+        let other = thread(vec![visit(11, 19, 0, 0), visit(41, 49, 0, 0)]);
+        let mut threads = [first, other];
+        form(&mut threads);
+        let kinds = |thread: &Thread| thread.visits.iter().map(|visit| thread.what(visit).kind).collect::<Vec<_>>();
+        assert_eq!(kinds(&threads[0]), [ALONE, ALONE, PARALLEL]);
+        assert_eq!(kinds(&threads[1]), [0, PART, 0]);
+        assert_eq!((threads[0].forks_alone, threads[1].forks_alone), (2, 0));
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub(crate) struct Thread {
     /// What counters counted since their last sample.
     pub(crate) samples: Records,
     pub(crate) regions: Vec<Region>,
+    /// Teams that it forks of which only its own part is known.
+    pub(crate) forks_alone: u64,
     /// What the thread's parts in teams are.
     pub(crate) part: u32,
     /// Levels of callers that occur.
@@ -150,7 +152,7 @@ impl Track {
 
     /// Whether a region of a type can be in another one of it.
     fn nests(self) -> bool {
-        matches!(self, Self::Function | Self::Outlined)
+        matches!(self, Self::Function | Self::Parallel | Self::Outlined)
     }
 }
 
@@ -169,6 +171,13 @@ struct Begin {
     kind: u32,
     value: i64,
     has_ended: bool,
+}
+
+impl Begin {
+    /// Whether it is that a thread has a lock.
+    fn is_having(&self) -> bool {
+        self.track == Track::Lock && self.value == HAS
+    }
 }
 
 /// What is recorded with the call that begins in the current instant.
@@ -330,7 +339,9 @@ impl Builder<'_> {
                 let mut samples = samples.iter().copied();
                 self.thread.samples.line(time, || samples.next());
             }
-            begins.sort_by_key(|begin| begin.track.order());
+            // A thread that has the lock that it asked for does not wait any more.
+            let ends = |begin: &Begin| begin.is_having() && self.open.iter().any(|open| open.kind == begin.kind);
+            begins.sort_by_key(|begin| (!ends(begin), begin.track.order()));
             for begin in &begins {
                 self.begin(time, *begin);
             }
@@ -371,7 +382,7 @@ impl Builder<'_> {
             self.close(time, kind);
         }
         self.know(kind);
-        if track == Track::Lock && value == HAS {
+        if begin.is_having() {
             // Having it is the program's own work.
             let asks = before.filter(|visit| i64::from(self.what(*visit).value) == ASKS);
             let address = self.attributes.lock.unwrap_or(-i64::from(kind));
@@ -408,8 +419,12 @@ impl Builder<'_> {
         }
         self.attributes = attributes;
         if track == Track::Lock && value == GIVES {
-            // Locks are given back in any order, but each type has one that is asked for at a time.
-            if let Some(at) = self.held.iter().rposition(|(held, _)| *held == kind) {
+            // The last one, unless it is said which.
+            let is_it = |(held, at): &(u32, usize)| {
+                let address = self.thread.holdings[*at].address;
+                *held == kind && self.attributes.lock.is_none_or(|lock| lock == address)
+            };
+            if let Some(at) = self.held.iter().rposition(is_it) {
                 let (_, holding) = self.held.remove(at);
                 self.thread.holdings[holding].release = Some(visit);
             }

@@ -4,10 +4,11 @@ use whywait_otf2::enums::CollectiveRoot;
 
 use super::lines::Lines;
 use super::objects::Objects;
-use super::terms::{CALLER, CALLER_LINE, FUNCTION, IDLE, NOT_CREATED, RUNNING, Term, Terms};
-use crate::export::selection::WrittenEvents;
-use crate::ids::{CallPathId, LocationId};
-use crate::trace::{RegionClass, Shard, Trace};
+use super::terms::{CALLER, CALLER_LINE, FUNCTION, IDLE, NOT_CREATED, RUNNING, SCHEDULING, Terms};
+use super::threads::{Steps, What};
+use crate::export::selection::{Selection, WrittenEvents};
+use crate::ids::CallPathId;
+use crate::trace::{Shard, Trace};
 
 /// Types of events that come with collective calls: bytes sent and received, whether the task is the root, communicator.
 const COLLECTIVE: [u32; 4] = [50_100_001, 50_100_002, 50_100_003, 50_100_004];
@@ -25,6 +26,24 @@ impl States {
         self.open.last().copied().unwrap_or(IDLE)
     }
 
+    /// Turns to another state, from which it comes back.
+    fn begin(&mut self, time: i64, state: u8, lines: &mut Lines) {
+        if self.open.last() != Some(&state) {
+            self.turn(time, lines);
+        }
+        self.open.push(state);
+    }
+
+    /// Comes back to the state before.
+    fn end(&mut self, time: i64, lines: &mut Lines) {
+        let before = self.current();
+        let after = self.open.iter().rev().nth(1).copied().unwrap_or(IDLE);
+        if before != after {
+            self.turn(time, lines);
+        }
+        self.open.pop();
+    }
+
     /// Ends the current state.
     fn turn(&mut self, time: i64, lines: &mut Lines) {
         lines.state(self.since, time, self.current());
@@ -37,7 +56,7 @@ pub(super) fn of_location(
     trace: &Trace,
     (objects, terms): (&Objects, &Terms),
     (shard, i): (&Shard, usize),
-    kept: &WrittenEvents,
+    (selection, kept): (&Selection, &WrittenEvents),
 ) -> Lines {
     let location = shard.location(i);
     let mut lines = Lines::new(location);
@@ -55,6 +74,7 @@ pub(super) fn of_location(
     let mut collectives = collectives.into_iter().peekable();
     let mut states = States { since: begin, open: Vec::new() };
     let mut has_begun = false;
+    let mut steps = Steps::new(trace, (shard, i), (selection, kept));
     for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let time = shard.events.time[position as usize];
         let is_leave = shard.events.is_leave(position);
@@ -63,32 +83,30 @@ pub(super) fn of_location(
         if !kept.has(position) {
             continue;
         }
-        let term = term_at(trace, (objects, terms), location, callpath);
+        let term = terms.of(callpath);
+        while let Some(step) = steps.next(time, states.open.len()) {
+            match step.what {
+                What::Fork => states.begin(step.time, SCHEDULING, &mut lines),
+                What::Join => states.end(step.time, &mut lines),
+                What::Lock => {}
+            }
+            lines.events(step.time, step.pairs());
+        }
         if !has_begun {
             lines.state(begin, time, NOT_CREATED);
             states.since = time;
             has_begun = true;
         }
         if is_leave {
-            let before = states.current();
-            let after = states.open.iter().rev().nth(1).copied().unwrap_or(IDLE);
-            if before != after {
-                states.turn(time, &mut lines);
-            }
-            states.open.pop();
+            states.end(time, &mut lines);
             if term.kind != 0 {
                 lines.events(time, [(term.kind, 0)]);
             }
             continue;
         }
         lines.calls += u64::from(term.kind != 0);
-        let around = states.open.last().copied();
         // The program's own code runs in barriers as well: tasks do.
-        let state = term.state.unwrap_or(RUNNING);
-        if around != Some(state) {
-            states.turn(time, &mut lines);
-        }
-        states.open.push(state);
+        states.begin(time, term.state.unwrap_or(RUNNING), &mut lines);
         if term.kind == 0 {
             continue;
         }
@@ -109,16 +127,6 @@ pub(super) fn of_location(
     }
     states.turn(end, &mut lines);
     lines
-}
-
-/// What a call path is at a location: the thread that forks has the events of parallel regions.
-fn term_at(trace: &Trace, (objects, terms): (&Objects, &Terms), location: LocationId, callpath: CallPathId) -> Term {
-    let term = terms.of(callpath);
-    let is_parallel = trace.regions.class(trace.tree.region(callpath)) == RegionClass::Parallel;
-    if is_parallel && objects.is_first(location) {
-        return Term { kind: 60_000_001, value: 3, ..term };
-    }
-    term
 }
 
 /// The functions around a call, the nearest first.

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use super::causes::{CRITICAL, DELAYS, INFERRED, LENGTH, PATH, TASK, WAIT_STATE};
-use super::terms::{CALLER, CALLER_LINE, FUNCTION, Terms};
+use super::terms::{CALLER, CALLER_LINE, FUNCTION, OUTLINED, Terms};
+use super::threads::{LOCK, LOCK_ADDRESS};
 use crate::ids::CallPathId;
 use crate::schema::{Metric, Pattern};
 use crate::trace::Trace;
 
-const STATES: [(u8, &str); 15] = [
+const STATES: [(u8, &str); 17] = [
     (0, "Idle"),
     (1, "Running"),
     (2, "Not created"),
@@ -16,6 +17,7 @@ const STATES: [(u8, &str); 15] = [
     (4, "Blocking Send"),
     (5, "Synchronization"),
     (6, "Test/Probe"),
+    (7, "Scheduling and Fork/Join"),
     (8, "Wait/WaitAll"),
     (10, "Immediate Send"),
     (11, "Immediate Receive"),
@@ -24,14 +26,17 @@ const STATES: [(u8, &str); 15] = [
     (14, "Tracing Disabled"),
     (15, "Others"),
     (16, "Send Receive"),
+    (20, "Remote memory access"),
 ];
 
 /// Types of events whose values are numbers.
-const PLAIN: [(u32, &str); 6] = [
+const PLAIN: [(u32, &str); 8] = [
     (50_100_001, "Send Size in MPI Global OP"),
     (50_100_002, "Recv Size in MPI Global OP"),
     (50_100_003, "Root in MPI Global OP"),
     (50_100_004, "Communicator in MPI Global OP"),
+    (LOCK_ADDRESS, "OpenMP lock address"),
+    (TASK, "Wait: task waited for"),
     (LENGTH, "Wait: length, ns"),
     (DELAYS, "Delays others: ns"),
 ];
@@ -70,6 +75,7 @@ pub(super) fn text(trace: &Trace, terms: &Terms, label: &dyn Fn(Metric) -> Strin
     for plain in PLAIN {
         block(&[plain], &mut std::iter::empty());
     }
+    let named = |(value, name): (i64, &str)| (value, name.to_owned());
     let end = || std::iter::once((0, "End".to_owned()));
     let functions = || terms.functions().map(|(value, name)| (value, name.to_owned()));
     block(&[(FUNCTION, "User function")], &mut end().chain(functions()));
@@ -78,14 +84,16 @@ pub(super) fn text(trace: &Trace, terms: &Terms, label: &dyn Fn(Metric) -> Strin
     let unknown = [(1, "Unresolved".to_owned()), (2, "_NOT_Found".to_owned())];
     block(&callers, &mut end().chain(unknown).chain(functions()));
     block(&[(CALLER_LINE, "Caller line at level 1")], &mut end().chain((1..).zip(terms.lines.iter().cloned())));
-    for (kind, name) in [(60_000_005, "OpenMP barrier"), (60_000_016, "OpenMP join"), (60_000_001, "OpenMP parallel")] {
-        let value = if kind == 60_000_001 { 3 } else { 1 };
-        block(&[(kind, name)], &mut end().chain([(value, name.to_owned())]));
+    block(&[(OUTLINED, "Executed OpenMP parallel function")], &mut end().chain(functions()));
+    block(&[(60_000_001, "OpenMP parallel")], &mut [(0, "End"), (3, "REGION")].map(named).into_iter());
+    for (kind, name) in [(60_000_005, "OpenMP barrier"), (60_000_016, "OpenMP join")] {
+        block(&[(kind, name)], &mut end().chain([(1, name.to_owned())]));
     }
+    let locks = [(0, "Outside"), (3, "Lock"), (5, "Unlock"), (6, "Inside")];
+    block(&[(LOCK, "OpenMP named lock")], &mut locks.map(named).into_iter());
     let patterns = Metric::ALL.iter().filter(|metric| Pattern::of(**metric).is_some());
     let waits = patterns.map(|metric| (*metric as i64 + 1, label(*metric)));
     block(&[(WAIT_STATE, "Wait state")], &mut std::iter::once((0, "None".to_owned())).chain(waits));
-    block(&[(TASK, "Wait: task waited for")], &mut std::iter::once((0, "None".to_owned())));
     let paths = paths.iter().map(|path| (i64::from(*path) + 1, path_text(trace, CallPathId::new(*path))));
     block(&[(PATH, "Wait: call path of the cause")], &mut std::iter::once((0, "None".to_owned())).chain(paths));
     for (kind, name) in [(CRITICAL, "On the critical path"), (INFERRED, "Wait is inferred")] {

@@ -71,18 +71,22 @@ pub(super) fn write(
     lines: &[Lines],
     messages: &[Message],
 ) -> Result<u64> {
-    // At one instant: states, events, messages.
-    let mut order: Vec<(i64, u8, u32, u32)> = Vec::new();
+    // At one instant, as the file counts time: states, events, messages.
+    let mut order: Vec<(u64, u8, u32, u32)> = Vec::new();
     for (of, lines) in (0..).zip(lines) {
-        let rank = |what: &What| u8::from(matches!(what, What::Events(..)));
-        order.extend((0..).zip(&lines.list).map(|(at, (time, what))| (*time, rank(what), of, at)));
+        order.extend((0..).zip(&lines.list).filter_map(|(at, (time, what))| {
+            let time = clock.nanoseconds(*time);
+            match what {
+                What::State(end, _) => (time < clock.nanoseconds(*end)).then_some((time, 0, of, at)),
+                What::Events(..) => Some((time, 1, of, at)),
+            }
+        }));
     }
-    order.extend((0..).zip(messages).map(|(at, message)| (message.sent.1, 2, 0, at)));
+    order.extend((0..).zip(messages).map(|(at, message)| (clock.nanoseconds(message.sent.1), 2, 0, at)));
     order.par_sort_unstable();
     let end = trace.span().map_or(0, |(_, last)| clock.nanoseconds(last));
     out.write_all(objects.header(end).as_bytes())?;
     for (time, rank, of, at) in &order {
-        let time = clock.nanoseconds(*time);
         if *rank == 2 {
             message(&mut out, objects, clock, &messages[*at as usize])?;
             continue;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | process, location | task, thread |
 //! | call of MPI | event of its class, with sizes, communicator and root; callers |
-//! | other region | user function; barriers and parallel regions of OpenMP as such |
+//! | other region | user function; barriers, forks, parallel regions and locks of OpenMP as such |
 //! | what runs | states, as Extrae has them: what waits is no state, so that efficiencies do not change |
 //! | message | record `3` |
 //! | wait state, its cause, the critical path | events from [`causes::WAIT_STATE`] on |
@@ -19,6 +19,7 @@ mod lines;
 mod messages;
 mod objects;
 mod terms;
+mod threads;
 mod views;
 mod words;
 mod written;
@@ -53,7 +54,9 @@ pub fn write(
     let of_shards = trace.par_shards().map(|shard| {
         let kept = WrittenEvents::of(trace, shard, selection);
         let locations = shard.locations.enumerate().filter(|(_, location)| selection.has(trace, *location));
-        locations.map(|(i, _)| calls::of_location(trace, (&objects, &terms), (shard, i), &kept)).collect::<Vec<_>>()
+        locations
+            .map(|(i, _)| calls::of_location(trace, (&objects, &terms), (shard, i), (selection, &kept)))
+            .collect::<Vec<_>>()
     });
     let of_shards: Vec<Vec<Lines>> = of_shards.collect();
     if progress.is_cancelled() {

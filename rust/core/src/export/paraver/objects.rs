@@ -94,11 +94,6 @@ impl Objects {
         self.places.get(location.index()).map_or(0, |place| place.0)
     }
 
-    /// Whether a location is the first thread of its task.
-    pub(super) fn is_first(&self, location: LocationId) -> bool {
-        self.places[location.index()].1 == 1
-    }
-
     /// How records name a location: processor, application, task and thread.
     pub(super) fn object(&self, location: LocationId) -> (u32, u32, u32) {
         let (task, thread) = self.places[location.index()];

@@ -10,6 +10,8 @@ use crate::trace::{RegionClass, Regions, Trace};
 
 /// Type of events: a user function.
 pub(super) const FUNCTION: u32 = 60_000_019;
+/// Type of events: the body of a parallel region, on each thread.
+pub(super) const OUTLINED: u32 = 60_000_018;
 /// Type of events: the function that makes a call.
 pub(super) const CALLER: u32 = 70_000_001;
 /// Type of events: the place of a call.
@@ -25,6 +27,7 @@ pub(super) const IDLE: u8 = 0;
 pub(super) const RUNNING: u8 = 1;
 pub(super) const NOT_CREATED: u8 = 2;
 const SYNCHRONIZATION: u8 = 5;
+pub(super) const SCHEDULING: u8 = 7;
 const IO: u8 = 12;
 const DISABLED: u8 = 14;
 const OTHERS: u8 = 15;
@@ -129,7 +132,8 @@ impl Terms {
             self.functions.push(name.clone());
             next
         });
-        Term { kind: FUNCTION, value, state, ..Term::default() }
+        let kind = if class == RegionClass::Parallel { OUTLINED } else { FUNCTION };
+        Term { kind, value, state, ..Term::default() }
     }
 
     fn unknown_call(&self, name: &str) -> Numbered {
