@@ -149,6 +149,50 @@ def test_barriers_and_parallel_regions_by_newer_numbers(tmp_path):
     assert waits(run.write(tmp_path)) == {"omp_ebarrier_wait": {"0": 2 * 1000, "0.1": 2 * 500}}
 
 
+def test_a_lock_that_a_thread_has_twice_is_free_when_it_gave_it_back_twice(tmp_path):
+    run = Trace(10000, (((2, 1),),))
+    first, second = ((1, 1, thread) for thread in (1, 2))
+    run.events(first, 500, (60000001, 3))
+    run.events(first, 9000, (60000001, 0))
+
+    def lock(thread: tuple[int, int, int], asks: int, has: int) -> None:
+        run.events(thread, asks, (60000006, 3))
+        run.events(thread, has, (60000006, 6), (60000032, 77))
+
+    def unlock(thread: tuple[int, int, int], time: int) -> None:
+        run.events(thread, time, (60000006, 5))
+        run.events(thread, time + 10, (60000006, 0))
+
+    lock(first, 1000, 1010)
+    lock(first, 2000, 2010)
+    lock(second, 2500, 5005)
+    unlock(first, 3000)
+    unlock(first, 5000)
+    unlock(second, 6000)
+    assert waits(run.write(tmp_path)) == {"omp_lock_contention_critical": {"0.1": 2500}}
+
+
+def test_nobody_knows_who_waits_where_threads_work_in_barriers(tmp_path):
+    run = Trace(10000, (((2, 1),),))
+    first, second = ((1, 1, thread) for thread in (1, 2))
+    for begin, works in ((1000, False), (5000, True)):
+        run.events(first, begin, (60000001, 3))
+        for thread, arrives in ((first, begin + 100), (second, begin + 1100)):
+            run.events(thread, begin + 10, (60000018, 7))
+            run.events(thread, arrives, (60000005, 1))
+            run.events(thread, begin + 2000, (60000005, 0))
+            run.events(thread, begin + 2100, (60000018, 0))
+            run.state(thread, begin, arrives, 1)
+            run.state(thread, arrives, begin + 2000, 1 if works and thread == first else 5)
+        run.events(first, begin + 2200, (60000001, 0))
+    path = run.write(tmp_path)
+    assert waits(path) == {"omp_ebarrier_wait": {"0": 1000}}
+    assert said(path) == [
+        "parallel region whose waiting is unknown: 1, as another is in or around it, or threads work in its barriers",
+        "barrier in which a thread works: 1, as on tasks: the waiting of its team is unknown",
+    ]
+
+
 def test_counters_count_since_their_last_reading(tmp_path):
     run = trace(2)
     run.collective("Barrier", {A: (1000, 2000), B: (1500, 2000)}, 1)

@@ -250,9 +250,17 @@ impl Notes<'_> {
         self.count(OddityKind::Missing, "call open at the end", sum(|odd| odd.open_at_end), "");
         let off = "call in which recording was off";
         self.count(OddityKind::Missing, off, sum(|odd| odd.paused), ", whose waiting is unknown");
-        let alone = "parallel region in or around another";
+        let alone = "parallel region whose waiting is unknown";
         let forks = threads.iter().map(|thread| thread.forks_alone).sum();
-        self.count(OddityKind::Missing, alone, forks, ", whose team is unknown, and the waiting in it");
+        self.count(
+            OddityKind::Missing,
+            alone,
+            forks,
+            ", as another is in or around it, or threads work in its barriers",
+        );
+        let working = "barrier in which a thread works";
+        let unknown = ", as on tasks: the waiting of its team is unknown";
+        self.count(OddityKind::Missing, working, sum(|odd| odd.working_barriers), unknown);
         let one_sided = threads.iter().map(Thread::one_sided_calls).sum();
         let windows = ", whose waiting is unknown: such traces have no windows";
         self.count(OddityKind::Missing, "one-sided call", one_sided, windows);

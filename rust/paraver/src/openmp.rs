@@ -29,6 +29,10 @@ pub(crate) const fn is_parallel(kind: u32) -> bool {
     matches!(kind, PARALLEL | NEW_PARALLEL)
 }
 
+pub(crate) const fn is_barrier(kind: u32) -> bool {
+    matches!(kind, 60_000_005 | 60_004 | 60_000_016)
+}
+
 pub(crate) fn is_lock(kind: u32) -> bool {
     LOCKS.contains(&kind)
 }

@@ -1,12 +1,16 @@
 //! Teams of threads: the part of each thread in the parallel regions of its process, and the order of its locks.
 //!
 //! Only the thread that forks records a parallel region. What the others do while it is open is their part in it. Who is
-//! in which team is not known while a thread forks within a team: then each thread that forks has a team by itself.
+//! in which team is not known while a thread forks within a team, nor who waits while threads work in barriers: then each
+//! thread that forks has a team by itself.
 
 use std::collections::BTreeMap;
 
-use crate::openmp::{ALONE, is_parallel};
+use crate::openmp::{ALONE, is_barrier, is_parallel};
 use crate::thread::{Thread, Visit, What};
+
+/// A thread that works for less than one part in so many of a barrier waits in it.
+const NEGLIGIBLE: i64 = 100;
 
 /// What a thread does with a lock at the begin or end of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +37,11 @@ pub(crate) fn form(threads: &mut [Thread]) {
             }
         }
     }
+    for thread in threads.iter_mut() {
+        let working = thread.working_barriers();
+        thread.odd.working_barriers = working.len() as u64;
+        nested.extend(working);
+    }
     if !nested.is_empty() {
         nested.sort_unstable();
         forks.retain(|fork| {
@@ -51,6 +60,31 @@ pub(crate) fn form(threads: &mut [Thread]) {
 }
 
 impl Thread {
+    /// When barriers begin in which the thread works: it runs tasks there, and nobody knows how long it waits.
+    fn working_barriers(&self) -> Vec<i64> {
+        let mut gaps = self.gaps.iter().peekable();
+        if gaps.peek().is_none() {
+            return Vec::new();
+        }
+        let mut working = Vec::new();
+        for visit in self.visits.iter().filter(|visit| is_barrier(self.what(visit).kind)) {
+            while gaps.next_if(|gap| gap.end <= visit.begin).is_some() {}
+            let mut idle = 0;
+            while let Some(gap) = gaps.peek().copied().filter(|gap| gap.begin < visit.end) {
+                idle += gap.end.min(visit.end) - gap.begin.max(visit.begin);
+                if gap.end >= visit.end {
+                    break;
+                }
+                gaps.next();
+            }
+            let works = visit.end - visit.begin - idle;
+            if works > (visit.end - visit.begin) / NEGLIGIBLE {
+                working.push(visit.begin);
+            }
+        }
+        working
+    }
+
     /// Marks forks of teams of which only the part of this thread is known: all but these.
     fn fork_alone(&mut self, forks: &[(i64, i64)]) {
         let Self { visits, whats, .. } = self;
@@ -139,6 +173,8 @@ pub(crate) fn locks(threads: &[Thread]) -> Vec<Vec<LockLink>> {
 mod tests {
     use super::*;
     use crate::openmp::{PARALLEL, PART};
+    use crate::records::{Records, State};
+    use crate::states::Gaps;
     use crate::thread::Holding;
 
     fn visit(begin: i64, end: i64, depth: u32, what: u32) -> Visit {
@@ -160,6 +196,22 @@ mod tests {
         assert_eq!(kinds(&threads[0]), [ALONE, ALONE, PARALLEL]);
         assert_eq!(kinds(&threads[1]), [0, PART, 0]);
         assert_eq!((threads[0].forks_alone, threads[1].forks_alone), (2, 0));
+    }
+
+    #[test]
+    fn nobody_waits_in_barriers_in_which_threads_work() {
+        let (state, barrier) =
+            (|begin, end, kind| State { begin, end, kind }, What { kind: 60_000_005, ..What::default() });
+        for (busy, count) in [(5, 0), (1, 1)] {
+            let mut states = Records::default();
+            for known in [state(0, 12, 1), state(12, 14, 5), state(14, 16, busy), state(16, 20, 5), state(20, 40, 1)] {
+                states.state(known);
+            }
+            let gaps = Gaps::new(states, 40, |state| state as u32);
+            let visits = vec![visit(12, 20, 0, 0), visit(20, 20, 0, 0), visit(30, 35, 0, 0)];
+            let thread = Thread { visits, whats: vec![barrier.clone()], gaps, ..Thread::default() };
+            assert_eq!(thread.working_barriers().len(), 1 + count, "{busy}");
+        }
     }
 
     #[test]

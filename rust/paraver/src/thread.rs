@@ -69,6 +69,8 @@ pub(crate) struct Odd {
     pub(crate) open_at_end: u64,
     /// Calls during which nothing was recorded for a time.
     pub(crate) paused: u64,
+    /// Barriers in which the thread works.
+    pub(crate) working_barriers: u64,
     /// Ends of what did not begin.
     pub(crate) ends: u64,
     /// Regions that end after the region around them.
@@ -237,7 +239,7 @@ struct Builder<'a> {
     what: What,
     thread: Thread,
     open: Vec<Open>,
-    /// Locks that the thread has: their types, and where they are in `holdings`.
+    /// Locks that the thread has, as often as it has them: their types, and where they are in `holdings`.
     held: Vec<(u32, usize)>,
     /// Types that have begun, and how many regions of each ended with those around them.
     known: Vec<(u32, u64)>,
@@ -386,9 +388,14 @@ impl Builder<'_> {
             // Having it is the program's own work.
             let asks = before.filter(|visit| i64::from(self.what(*visit).value) == ASKS);
             let address = self.attributes.lock.unwrap_or(-i64::from(kind));
-            let holding = asks.map(|acquire| Holding { address, acquire, release: None });
-            self.thread.holdings.extend(holding);
-            self.held.extend(holding.map(|_| (kind, self.thread.holdings.len() - 1)));
+            let Some(acquire) = asks else { return };
+            let holdings = &mut self.thread.holdings;
+            // A thread that has the lock already has it once more.
+            let held = self.held.iter().map(|(_, at)| *at).find(|at| holdings[*at].address == address);
+            if held.is_none() {
+                holdings.push(Holding { address, acquire, release: None });
+            }
+            self.held.push((kind, held.unwrap_or(holdings.len() - 1)));
             return;
         }
         let attributes = std::mem::take(&mut self.attributes);
@@ -426,7 +433,9 @@ impl Builder<'_> {
             };
             if let Some(at) = self.held.iter().rposition(is_it) {
                 let (_, holding) = self.held.remove(at);
-                self.thread.holdings[holding].release = Some(visit);
+                if !self.held.iter().any(|(_, held)| *held == holding) {
+                    self.thread.holdings[holding].release = Some(visit);
+                }
             }
         }
         if has_ended {
