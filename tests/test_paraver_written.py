@@ -8,6 +8,7 @@ import pytest
 import whywait
 
 from tests.paraver_grammar import check
+from tests.paraver_traces import Trace
 
 DATA = Path(__file__).parent / "data"
 
@@ -31,3 +32,29 @@ def test_a_part_has_the_form_too(tmp_path):
     for number, options in enumerate(parts):
         result.write_paraver(tmp_path / f"part{number}.prv", **options)
         assert check(tmp_path / f"part{number}.prv", is_part=True)
+
+
+def test_counters_are_written_as_increases(tmp_path):
+    (anchor,) = (DATA / "profile").rglob("traces.otf2")
+    original = whywait.analyze(anchor)
+    original.write_paraver(tmp_path / "run.prv")
+    again = whywait.analyze(tmp_path / "run.prv")
+    assert original.metrics["ru_nvcsw"].total > 0
+    assert again.metrics["ru_nvcsw"].total == original.metrics["ru_nvcsw"].total
+    assert again.metrics["ru_utime [10^-6 s]"].total == pytest.approx(original.metrics["ru_utime"].total * 1e6)
+    # Levels and real numbers are not.
+    assert "residual" not in (tmp_path / "run.pcf").read_text()
+
+
+def test_counters_of_papi_keep_their_types(tmp_path):
+    run = Trace(10000, (((1, 1),) * 2,), ((1, 1, (1, 2)),))
+    run.collective("Barrier", {(1, 1, 1): (1000, 2000), (1, 2, 1): (1500, 2000)}, 1)
+    for time, value in ((500, 1), (1000, 100), (3000, 200)):
+        run.events((1, 1, 1), time, (42000050, value), (42009999, 2 * value))
+    path = run.write(tmp_path)
+    (tmp_path / "trace.pcf").write_text("EVENT_TYPE\n7 42000050 PAPI_TOT_INS [Instr completed]\n7 42009999 OWN\n")
+    whywait.analyze(path).write_paraver(tmp_path / "again.prv")
+    assert check(tmp_path / "again.prv")
+    lines = (tmp_path / "again.prv").read_text().splitlines()
+    counted = [line.split(":", 5)[5] for line in lines if ":42000050:" in line]
+    assert [line.split(":42000050:")[1].split(":")[0] for line in counted] == ["1", "100", "200"]

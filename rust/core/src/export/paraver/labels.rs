@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::causes::{CRITICAL, DELAYS, INFERRED, LENGTH, PATH, TASK, WAIT_STATE};
+use super::counters::Counters;
 use super::terms::{CALLER, CALLER_LINE, FUNCTION, OUTLINED, Terms};
 use super::threads::{LOCK, LOCK_ADDRESS};
 use crate::ids::CallPathId;
@@ -42,7 +43,12 @@ const PLAIN: [(u32, &str); 8] = [
 ];
 
 /// The text; `paths` are the call paths that cause waits.
-pub(super) fn text(trace: &Trace, terms: &Terms, label: &dyn Fn(Metric) -> String, paths: &[u32]) -> String {
+pub(super) fn text(
+    trace: &Trace,
+    (terms, counters): (&Terms, &Counters<'_>),
+    label: &dyn Fn(Metric) -> String,
+    paths: &[u32],
+) -> String {
     let mut text = "DEFAULT_OPTIONS\n\nLEVEL               THREAD\nUNITS               NANOSEC\n\nSTATES\n".to_owned();
     for (state, name) in STATES {
         let _ = writeln!(text, "{state}    {name}");
@@ -74,6 +80,9 @@ pub(super) fn text(trace: &Trace, terms: &Terms, label: &dyn Fn(Metric) -> Strin
     }
     for plain in PLAIN {
         block(&[plain], &mut std::iter::empty());
+    }
+    for (kind, name) in counters.labels() {
+        block(&[(kind, &name.replace(['\n', '\r'], " "))], &mut std::iter::empty());
     }
     let named = |(value, name): (i64, &str)| (value, name.to_owned());
     let end = || std::iter::once((0, "End".to_owned()));

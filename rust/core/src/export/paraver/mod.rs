@@ -7,6 +7,7 @@
 //! | other region | user function; barriers, forks, parallel regions and locks of OpenMP as such |
 //! | what runs | states, as Extrae has them: what waits is no state, so that efficiencies do not change |
 //! | message | record `3` |
+//! | counter | events: increases since the last reading of the thread |
 //! | wait state, its cause, the critical path | events from [`causes::WAIT_STATE`] on |
 //!
 //! Times are ns since the begin of the trace. Each process of the analysis makes the lines of its locations; the first one
@@ -14,6 +15,7 @@
 
 mod calls;
 mod causes;
+mod counters;
 mod labels;
 mod lines;
 mod messages;
@@ -36,6 +38,7 @@ use crate::{Error, Result};
 pub use words::{Numbered, Words};
 pub use written::{Beside, Written};
 
+use counters::Counters;
 use lines::Lines;
 use objects::Objects;
 use terms::Terms;
@@ -51,12 +54,16 @@ pub fn write(
     let trace = &analysis.trace;
     let objects = Objects::new(trace);
     let terms = Terms::new(trace, words.number);
+    let counters = Counters::new(analysis);
     let of_shards = trace.par_shards().map(|shard| {
         let kept = WrittenEvents::of(trace, shard, selection);
         let locations = shard.locations.enumerate().filter(|(_, location)| selection.has(trace, *location));
-        locations
-            .map(|(i, _)| calls::of_location(trace, (&objects, &terms), (shard, i), (selection, &kept)))
-            .collect::<Vec<_>>()
+        let lines = locations.flat_map(|(i, location)| {
+            let calls = calls::of_location(trace, (&objects, &terms), (shard, i), (selection, &kept));
+            let counted = counters.lines(location, selection).filter(|_| objects.task(location) > 0);
+            std::iter::once(calls).chain(counted)
+        });
+        lines.collect::<Vec<_>>()
     });
     let of_shards: Vec<Vec<Lines>> = of_shards.collect();
     if progress.is_cancelled() {
@@ -73,7 +80,7 @@ pub fn write(
     lines.extend(found.lines);
     written.records = lines::write(out, trace, (&objects, Clock::of(trace)), &lines, &messages)?;
     let beside = Beside {
-        labels: labels::text(trace, &terms, words.label, &own),
+        labels: labels::text(trace, (&terms, &counters), words.label, &own),
         names: objects.names(trace),
         views: views::text(),
     };
