@@ -341,6 +341,17 @@ def test_what_cannot_be_read_is_refused(text, code, said, tmp_path, capsys):
     assert error.count("\n") == 1
 
 
+def test_compressed_traces_that_are_damaged_are_cut_or_refused(tmp_path, capsys):
+    packed = gzip.compress(f"{HEADER}\n{BODY}".encode(), mtime=0)
+    path = tmp_path / "run.prv.gz"
+    for length in range(2, len(packed), 29):
+        path.write_bytes(packed[:length])
+        assert main(["info", str(path)]) == 3
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "first line is damaged" in error or "is cut off" in error, length
+
+
 def test_an_application_without_mpi_is_left_out(tmp_path):
     header = HEADER.replace(":1:2(1:1,1:1),1", ":2:3(1:1,1:1,1:1),2(1:1,1:1),1")
     lines = ["c:2:1:2:1:2", "2:1:1:1:1:10:46000001:5"]  # the first application only counts

@@ -19,7 +19,7 @@ use crate::parallel::map;
 use crate::processes::{Comms, Processes};
 use crate::recording::{Content, ParaverRecording};
 use crate::records::Records;
-use crate::scan::{Places, Scanned, scan};
+use crate::scan::{Places, Scanned, is_damage, scan};
 use crate::teams;
 use crate::thread::{Context, Odd, Thread};
 use crate::{Error, Result};
@@ -34,10 +34,13 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     let path = find(path)?;
     let mut input = BufReader::with_capacity(1 << 20, open_file(&path).map_err(Error::io(&path))?);
     let mut first = Vec::new();
-    let read = input.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut first);
-    if !is_trace(&first) {
-        read.map_err(Error::io(&path))?;
-        return Err(refuse(&path, &first));
+    match input.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut first) {
+        Ok(_) if is_trace(&first) => {}
+        Ok(_) => return Err(refuse(&path, &first)),
+        Err(error) if is_damage(&error) => {
+            return Err(Error::damaged(&path, format!("not a Paraver trace: its first line is damaged: {error}")));
+        }
+        Err(error) => return Err(Error::io(&path)(error)),
     }
     let mut header = Header::read(&String::from_utf8_lossy(&first)).map_err(|why| Error::damaged(&path, why))?;
     select(&mut header, options, &path)?;

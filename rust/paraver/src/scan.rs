@@ -350,7 +350,8 @@ pub(crate) fn scan(mut input: impl Read, places: &Places) -> std::io::Result<Sca
     }
 }
 
-fn is_damage(error: &std::io::Error) -> bool {
+/// Whether an error is that compressed data end too early, or are damaged.
+pub(crate) fn is_damage(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput)
 }
