@@ -277,9 +277,9 @@ class FakeAnalysis:
         return DEVICE_ACCOUNT.empty_table()
 
     def io(self):
-        from whywait.model.tables import IO, empty_numbered
+        from whywait.model.tables import empty_numbered
 
-        return empty_numbered(IO)
+        return empty_numbered("io")
 
     def clock_table(self, name):
         from whywait.model.schema import schema_of
@@ -287,9 +287,9 @@ class FakeAnalysis:
         return schema_of(name).empty_table()
 
     def network(self):
-        from whywait.model.tables import NETWORK
+        from whywait.model.schema import schema_of
 
-        return NETWORK.empty_table()
+        return schema_of("network").empty_table()
 
     def counters(self):
         return COUNTERS.empty_table()

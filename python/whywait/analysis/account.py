@@ -17,6 +17,7 @@ import whywait._native as _native
 from whywait.analysis.focus import find_focus
 from whywait.analysis.iterations import GROUPS, known_iterations
 from whywait.model import tables
+from whywait.model.schema import schema_of
 from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Account:
         if by == "iteration":
             return self._by_iteration()
         if by is None:
-            return tables.table(tables.ACCOUNT, pieces(self._result, self.cells))
+            return tables.table(schema_of("account"), pieces(self._result, self.cells))
         found = self._sums(_KEYS[by])
         names = pa.array(list(rows()))
         order = pc.index_in(found["row"], names)
@@ -270,4 +271,4 @@ def pieces(result: ResultData, cells: pa.Table) -> Any:
     names = pa.array(list(rows()))
     group = of_groups.take(pc.index_in(cells["row"].cast(pa.string()), names).combine_chunks())
     with_groups = cells.append_column("group", group.dictionary_encode())
-    return tables.account_pieces(result.tree, result.places, with_groups)
+    return tables.named_pieces(result.tree, result.places, with_groups, schema_of("account"))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.analysis.devices.stragglers import stragglers
-from whywait.model import tables
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import patterns, schema_of
 from whywait.model.system import system_table, topologies_table
@@ -28,6 +27,11 @@ if TYPE_CHECKING:
 
 #: Error for a query about the whole run if only part of it was analyzed.
 PART = "this is a part of a run: ask the result of the whole run"
+
+
+def _table(method: str) -> cached_property[pa.Table]:
+    """Return a property of a dataset: the table that a method of the native analysis returns."""
+    return cached_property(lambda dataset: pa.table(getattr(dataset.analysis, method)()))
 
 
 class NativeDataset:
@@ -54,19 +58,19 @@ class NativeDataset:
         self._iterations: dict[tuple[int | str, int], tuple[pa.Table, int]] = {}
         self._window: tuple[tuple[float, float], pa.Table] | None = None
         #: What changes would save, once that was simulated (`whywait.analysis.proposals.prices`).
-        self.prices = tables.PRICES.empty_table()
+        self.prices = schema_of("prices").empty_table()
 
-    @cached_property
-    def regions(self) -> pa.Table:
-        return pa.table(self.analysis.regions())
-
-    @cached_property
-    def callpaths(self) -> pa.Table:
-        return pa.table(self.analysis.callpaths())
-
-    @cached_property
-    def locations(self) -> pa.Table:
-        return pa.table(self.analysis.locations())
+    regions = _table("regions")
+    callpaths = _table("callpaths")
+    locations = _table("locations")
+    critical_path = _table("critical_path")
+    counters = _table("counters")
+    account = _table("account")
+    device_account = _table("device_account")
+    io = _table("io")
+    function_times = _table("profile")
+    function_costs = _table("delay_functions")
+    network = _table("network")
 
     @cached_property
     def system(self) -> pa.Table:
@@ -99,17 +103,9 @@ class NativeDataset:
         intervals, factors = mpi.together(self.analysis.factors, list(chosen))
         return _nullable(intervals), _nullable(factors)
 
-    @cached_property
-    def critical_path(self) -> pa.Table:
-        return pa.table(self.analysis.critical_path())
-
     @property
     def transfers(self) -> pa.Table:
         return pa.table(mpi.together(self.analysis.transfers))
-
-    @cached_property
-    def counters(self) -> pa.Table:
-        return pa.table(self.analysis.counters())
 
     @cached_property
     def queue_levels(self) -> pa.Table | None:
@@ -150,33 +146,9 @@ class NativeDataset:
         costs = self.analysis.focus_costs()
         return None if costs is None else pa.table(costs)
 
-    @cached_property
-    def account(self) -> pa.Table:
-        return pa.table(self.analysis.account())
-
-    @cached_property
-    def device_account(self) -> pa.Table:
-        return pa.table(self.analysis.device_account())
-
-    @cached_property
-    def io(self) -> pa.Table:
-        return pa.table(self.analysis.io())
-
     @property
     def samples(self) -> pa.Table:
         return pa.table(mpi.together(self.analysis.samples))
-
-    @cached_property
-    def function_times(self) -> pa.Table:
-        return pa.table(self.analysis.profile())
-
-    @cached_property
-    def function_costs(self) -> pa.Table:
-        return pa.table(self.analysis.delay_functions())
-
-    @property
-    def network(self) -> pa.Table:
-        return pa.table(self.analysis.network())
 
     def clock_table(self, name: str) -> pa.Table:
         return pa.table(self.analysis.clock_table(name)).cast(schema_of(name))

@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import pyarrow as pa
+
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.analysis.counters.counters import with_counters
@@ -16,8 +18,6 @@ from whywait.model.result import ResultData
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from os import PathLike
-
-    import pyarrow as pa
 
     from whywait.analysis.account import By
     from whywait.analysis.counters.correlation import Correlation
@@ -174,8 +174,7 @@ class Result(ResultData):
             ``busy.kernel`` or ``starved.host``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or
             null), ``time`` (s). No rows without devices.
         """
-        pieces = tables.device_account_pieces(self.tree, self.places, self.tables.device_account)
-        return tables.table(tables.DEVICE_ACCOUNT, pieces)
+        return self._named("device_account", self.tables.device_account)
 
     def io(self) -> pa.Table:
         """Return what was done with files, by file, call path, and location.
@@ -193,7 +192,7 @@ class Result(ResultData):
             from begin to completion, summed) and ``in_calls`` (s, the part of it in the calls that begin and complete
             them). No rows without records of I/O.
         """
-        return tables.table(tables.IO, tables.io_pieces(self.tree, self.places, self.tables.io))
+        return self._named("io", self.tables.io)
 
     def findings(self, limit: int = 5, *, focus: str | None = None, prices: bool = False) -> Findings:
         """Return the findings: the largest losses of the focus, each with its reason.
@@ -394,8 +393,7 @@ class Result(ResultData):
         """
         from whywait.analysis.causes import delay_costs
 
-        pieces = tables.delay_cost_pieces(self.tree, self.places, delay_costs(self))
-        return tables.table(tables.DELAY_COSTS, pieces)
+        return self._named("delay_costs", delay_costs(self))
 
     def critical_path(self, *, counters: bool | Sequence[str] = False) -> pa.Table:
         """Return the critical path, the chain of activities without waiting that determines the run time.
@@ -426,8 +424,7 @@ class Result(ResultData):
         (3, 'MPI_Init')
         """
         self.need_causes()
-        pieces = tables.critical_path_pieces(self.tree, self.places, self.tables.critical_path)
-        found = tables.table(tables.CRITICAL_PATH, pieces)
+        found = self._named("critical_path", self.tables.critical_path)
         return with_counters(self, found, "from", "to", counters) if counters else found
 
     def transfers(self) -> pa.Table:
@@ -446,8 +443,7 @@ class Result(ResultData):
 
             Times are seconds since the start of the trace.
         """
-        pieces = tables.transfer_pieces(self.tree, self.places, self.tables.transfers)
-        return tables.table(tables.TRANSFERS, pieces)
+        return self._named("transfers", self.tables.transfers)
 
     # Summaries, and parts of the run ----------------------------------------------------------------------------------
 
@@ -805,8 +801,7 @@ class Result(ResultData):
         whywait.UsageError
             If the result was read from a directory.
         """
-        pieces = tables.lock_pieces(self.tree, self.places, mpi.together(self._analysis("locks").locks, window))
-        return tables.table(tables.LOCKS, pieces)
+        return self._named("locks", mpi.together(self._analysis("locks").locks, window))
 
     def tasks(self, window: Window | None = None) -> pa.Table:
         """Return the sizes of tasks, by construct and process.
@@ -839,7 +834,7 @@ class Result(ResultData):
         The *parallel benefit* of a construct is ``median / (median_creation + median_delay)``; tasks with less than 1
         are too small (after Muddukrishna et al., PPoPP 2016).
         """
-        return self._tasks(0, tables.TASKS, window)
+        return self._tasks(0, "tasks", window)
 
     def work_span(self, window: Window | None = None) -> pa.Table:
         """Return work and span of the parallel regions in which tasks run.
@@ -869,7 +864,7 @@ class Result(ResultData):
         -----
         ``work / span`` is the parallelism: more threads than that are of no use.
         """
-        return self._tasks(1, tables.TASK_REGIONS, window)
+        return self._tasks(1, "task_regions", window)
 
     def task_lengths(self, window: Window | None = None) -> pa.Table:
         """Return how many tasks run how long, by construct and process.
@@ -893,7 +888,7 @@ class Result(ResultData):
         whywait.UsageError
             If the result was read from a directory.
         """
-        return self._tasks(2, tables.TASK_LENGTHS, window)
+        return self._tasks(2, "task_lengths", window)
 
     def loops(self, window: Window | None = None) -> pa.Table:
         """Return how evenly threads share the work of worksharing constructs: loops, sections, and single blocks.
@@ -924,14 +919,12 @@ class Result(ResultData):
         whywait.UsageError
             If the result was read from a directory.
         """
-        table = mpi.together(self._analysis("loops").worksharing, window)
-        return tables.table(tables.LOOPS, tables.task_pieces(self.tree, self.places, table, tables.LOOPS))
+        return self._named("loops", mpi.together(self._analysis("loops").worksharing, window))
 
-    def _tasks(self, part: int, schema: pa.Schema, window: Window | None) -> pa.Table:
+    def _tasks(self, part: int, name: str, window: Window | None) -> pa.Table:
         if window not in self._task_tables:
             self._task_tables[window] = mpi.together(self._analysis("tasks").tasks, window)
-        native = self._task_tables[window][part]
-        return tables.table(schema, tables.task_pieces(self.tree, self.places, native, schema))
+        return self._named(name, self._task_tables[window][part])
 
     @cached_property
     def _task_tables(self) -> dict[Window | None, tuple[_native.Table, ...]]:
@@ -954,8 +947,7 @@ class Result(ResultData):
             * ``system_time`` (s), ``minor_faults``, ``major_faults``, ``voluntary_switches``, ``involuntary_switches``:
               what the thread used of the system since its sample before.
         """
-        pieces = tables.sample_pieces(self.tree, self.places, self.tables.samples)
-        return tables.table(tables.SAMPLES, pieces)
+        return self._named("samples", self.tables.samples)
 
     def functions(self) -> pa.Table:
         """Return how long each sampled call path ran in the focus, one row for each location.
@@ -975,8 +967,7 @@ class Result(ResultData):
             * ``doubtful``: whether functions may be wrong on this location, which shares its core and was sampled at
               ticks of the kernel.
         """
-        pieces = tables.function_pieces(self.tree, self.places, self.tables.function_times, tables.PROFILE)
-        return tables.table(tables.PROFILE, pieces)
+        return self._named("profile", self.tables.function_times)
 
     def delay_functions(self) -> pa.Table:
         """Return what sampled call paths of late locations cost others, in the focus.
@@ -992,8 +983,7 @@ class Result(ResultData):
               standard deviation), in seconds.
             * ``samples``, ``waiter_samples``: how many it rests on, at the location and at those that wait.
         """
-        pieces = tables.function_pieces(self.tree, self.places, self.tables.function_costs, tables.DELAY_FUNCTIONS)
-        return tables.table(tables.DELAY_FUNCTIONS, pieces)
+        return self._named("delay_functions", self.tables.function_costs)
 
     # Clocks -----------------------------------------------------------------------------------------------------------
 
@@ -1459,6 +1449,10 @@ class Result(ResultData):
             return fit(self, self.tables.analysis)
         stored = self.tables.timeline
         return stored, {} if stored is None else pack(self, stored)
+
+    def _named(self, name: str, numbers: pa.Table | _native.Table) -> pa.Table:
+        """Return a table with names of call paths, ranks and threads."""
+        return tables.named(self.tree, self.places, pa.table(numbers), name)
 
     def _analysis(self, what: str) -> _native.Analysis:
         if (analysis := self.tables.analysis) is None:

@@ -106,12 +106,12 @@ class Dataset(Protocol):
 
     @property
     def counters(self) -> pa.Table:
-        """The counters of the trace, one row per counter: see `whywait.model.tables.COUNTERS`."""
+        """The counters of the trace, one row per counter: docs/tables.md#counters."""
         ...
 
     @property
     def counter_cells(self) -> pa.Table:
-        """The values of counters by call path and location: see `whywait.model.tables.COUNTER_CELLS`."""
+        """The values of counters by call path and location: docs/tables.md#counter_cells."""
         ...
 
     @property
@@ -175,27 +175,27 @@ class Dataset(Protocol):
 
     @property
     def io(self) -> pa.Table:
-        """What was done with files: see `whywait.model.tables.IO`, with numbers instead of names."""
+        """What was done with files: docs/tables.md#io, with numbers instead of names."""
         ...
 
     @property
     def samples(self) -> pa.Table:
-        """The samples of the call path: see `whywait.model.tables.SAMPLES`, with numbers instead of names."""
+        """The samples of the call path: docs/tables.md#samples, with numbers instead of names."""
         ...
 
     @property
     def function_times(self) -> pa.Table:
-        """How long sampled call paths ran: see `whywait.model.tables.PROFILE`, with numbers instead of names."""
+        """How long sampled call paths ran: docs/tables.md#profile, with numbers instead of names."""
         ...
 
     @property
     def function_costs(self) -> pa.Table:
-        """What they cost others: see `whywait.model.tables.DELAY_FUNCTIONS`, with numbers instead of names."""
+        """What they cost others: docs/tables.md#delay_functions, with numbers instead of names."""
         ...
 
     @property
     def network(self) -> pa.Table:
-        """What calls need, by kind: see `whywait.model.tables.NETWORK`."""
+        """What calls need, by kind: docs/tables.md#network."""
         ...
 
     def clock_table(self, name: str) -> pa.Table:
@@ -204,7 +204,7 @@ class Dataset(Protocol):
 
     @property
     def prices(self) -> pa.Table:
-        """What changes would save: see `whywait.model.tables.PRICES`; no rows if nothing was simulated."""
+        """What changes would save: docs/tables.md#prices; no rows if nothing was simulated."""
         ...
 
     @property

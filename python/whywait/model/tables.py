@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whywait.model.calltree import PATH_TYPE
 from whywait.model.metrics import metric_tree
 from whywait.model.profile import Cells
 from whywait.model.schema import schema_of
+from whywait.model.schema import tables as declared_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,29 +32,9 @@ SEVERITIES = schema_of("severities")
 #: The same with numbers alone.
 CELLS = schema_of("focus")
 WAIT_STATES = schema_of("wait_states")
-#: Columns that follow from others and that readers do not need.
-_DERIVED = ("part_of", "path")
-NUMBERED_WAITS = pa.schema([field for field in WAIT_STATES if field.name not in _DERIVED])
-
-DELAY_COSTS = schema_of("delay_costs")
+#: Columns of wait states and of the account that follow from others in the same file.
+_DERIVED = frozenset({"part_of", "group"})
 CRITICAL_PATH = schema_of("critical_path")
-TRANSFERS = schema_of("transfers")
-LOCKS = schema_of("locks")
-TASKS = schema_of("tasks")
-TASK_REGIONS = schema_of("task_regions")
-TASK_LENGTHS = schema_of("task_lengths")
-LOOPS = schema_of("loops")
-ACCOUNT = schema_of("account")
-DEVICE_ACCOUNT = schema_of("device_account")
-IO = schema_of("io")
-SAMPLES = schema_of("samples")
-PROFILE = schema_of("profile")
-DELAY_FUNCTIONS = schema_of("delay_functions")
-FINDINGS = schema_of("findings")
-PRICES = schema_of("prices")
-NETWORK = schema_of("network")
-COUNTERS = schema_of("counters")
-COUNTER_CELLS = schema_of("counter_cells")
 # The types of columns of wait states with numbers, as the native analysis has them; other columns hold seconds.
 _NUMBERS = {
     "kind": pa.uint16(),
@@ -99,11 +79,20 @@ class Locations:
         return int(self.table.num_rows)
 
 
-def empty_numbered(schema: pa.Schema) -> pa.Table:
+def needed_columns(name: str) -> list[str]:
+    """Return the columns of a table that do not follow from others."""
+    columns = declared_tables()[name].columns
+    return [column.name for column in columns if not column.is_joined and column.name not in _DERIVED]
+
+
+def numbered(stored: pa.Table) -> pa.Table:
+    """Return a table from a file as a dataset has it: numbers of call paths are called as the native analysis does."""
+    return stored.rename_columns([name.removesuffix("_id") for name in stored.column_names])
+
+
+def empty_numbered(name: str) -> pa.Table:
     """Return an empty table of a dataset: with numbers of call paths and locations instead of names."""
-    fields = [field for field in schema if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))]
-    empty = pa.schema(fields).empty_table()
-    return empty.rename_columns([name.removesuffix("_id") for name in empty.column_names])
+    return numbered(schema_of(name).empty_table().select(needed_columns(name)))
 
 
 def severity_pieces(
@@ -144,8 +133,8 @@ def _severity_piece(
 
 def wait_state_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield wait states as rows of `WAIT_STATES`, in the order of the native table."""
-    named = _named_pieces(tree, locations, native, NUMBERED_WAITS)
-    for piece in named:
+    direct = pa.schema([field for field in WAIT_STATES if field.name not in {"part_of", "path"}])
+    for piece in named_pieces(tree, locations, native, direct):
         kinds = piece["kind"]
         wholes = [_part_of(name) for name in kinds.dictionary.to_pylist()]
         labels = pa.array(sorted({whole for whole in wholes if whole is not None}), pa.string())
@@ -189,72 +178,18 @@ def _part_of(kind: str) -> str | None:
     return None if whole.name == kind else whole.name
 
 
-def transfer_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield transfers as rows of `TRANSFERS`, in the order of the native table."""
-    return _named_pieces(tree, locations, native, TRANSFERS)
+def named_pieces(tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a native table with rank and thread of each location and the names of each call path.
 
-
-def lock_pieces(tree: CallTree, locations: Locations, native: object) -> Iterator[pa.RecordBatch]:
-    """Yield the locks of threads as rows of `LOCKS`, in the order of the native table."""
-    return _named_pieces(tree, locations, pa.table(native), LOCKS)
-
-
-def task_pieces(tree: CallTree, locations: Locations, native: object, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `TASKS`, `TASK_REGIONS`, `TASK_LENGTHS`, or `LOOPS`, in the order of the native table."""
-    return _named_pieces(tree, locations, pa.table(native), schema)
-
-
-def counter_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the values of counters as rows of `COUNTER_CELLS`, in the order of the native table."""
-    return _named_pieces(tree, locations, native, COUNTER_CELLS)
-
-
-def named_severities(tree: CallTree, locations: Locations, native: pa.Table) -> pa.Table:
-    """Return numbered severities as a table of `SEVERITIES`, in their order."""
-    return table(SEVERITIES, _named_pieces(tree, locations, native, SEVERITIES))
-
-
-def delay_cost_pieces(tree: CallTree, locations: Locations, numbers: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield delay costs as rows of `DELAY_COSTS`, in their order."""
-    return _named_pieces(tree, locations, numbers, DELAY_COSTS)
-
-
-def critical_path_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the critical path as rows of `CRITICAL_PATH`, in the order of time."""
-    return _named_pieces(tree, locations, native, CRITICAL_PATH)
-
-
-def account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the cells of an account as rows of `ACCOUNT`, in their order."""
-    return _named_pieces(tree, locations, native, ACCOUNT)
-
-
-def device_account_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield the account of devices as rows of `DEVICE_ACCOUNT`, in their order."""
-    return _named_pieces(tree, locations, native, DEVICE_ACCOUNT)
-
-
-def io_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield what was done with files as rows of `IO`, in their order."""
-    return _named_pieces(tree, locations, native, IO)
-
-
-def sample_pieces(tree: CallTree, locations: Locations, native: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Yield samples of the call path as rows of `SAMPLES`, in their order."""
-    return _named_pieces(tree, locations, native, SAMPLES)
-
-
-def function_pieces(
-    tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Yield rows of `PROFILE` or `DELAY_FUNCTIONS`, in the order of the native table."""
-    return _named_pieces(tree, locations, native, schema)
-
-
-def _named_pieces(
-    tree: CallTree, locations: Locations, native: pa.Table, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Add rank and thread of each location and the names of each call path, if the schema has them."""
+    Parameters
+    ----------
+    tree, locations
+        What the numbers in the table stand for.
+    native
+        The table, with numbers alone.
+    schema
+        The columns to return.
+    """
     for piece in _split(native):
         columns = dict(zip(native.column_names, piece.columns, strict=True))
         for name in native.column_names:
@@ -283,6 +218,12 @@ def _split(native: pa.Table) -> Iterator[pa.RecordBatch]:
         piece = native.slice(start, _PIECE)
         batches = piece.to_batches()
         yield batches[0] if len(batches) == 1 else piece.combine_chunks().to_batches()[0]
+
+
+def named(tree: CallTree, locations: Locations, native: pa.Table, name: str) -> pa.Table:
+    """Return a native table as the table of this name: see `named_pieces`."""
+    schema = schema_of(name)
+    return table(schema, named_pieces(tree, locations, native, schema))
 
 
 def table(schema: pa.Schema, pieces: Iterable[pa.RecordBatch]) -> pa.Table:

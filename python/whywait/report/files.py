@@ -17,6 +17,7 @@ from whywait.analysis.proposals.prices import table as price_table
 from whywait.analysis.stored_factors import stored_factors
 from whywait.model import tables
 from whywait.model.clocks import CLOCK_TABLES
+from whywait.model.schema import schema_of
 from whywait.report.cube import write_cube
 from whywait.report.stat import write_stat
 from whywait.store.dataset import Writer, is_own
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from os import PathLike
     from pathlib import Path
+
+    import pyarrow as pa
 
     from whywait.analysis.stored_factors import Factors
     from whywait.model.dataset import Dataset
@@ -126,7 +129,7 @@ def _write_long_tables(
     else:
         writer.pieces("wait_states", tables.WAIT_STATES, waits)
     if result.has_causes:
-        path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
+        path = tables.named_pieces(tree, locations, dataset.critical_path, tables.CRITICAL_PATH)
         if counters:
             writer.table(
                 "critical_path", with_counters(result, tables.table(tables.CRITICAL_PATH, path), "from", "to", counters)
@@ -134,7 +137,7 @@ def _write_long_tables(
         else:
             writer.pieces("critical_path", tables.CRITICAL_PATH, path)
     if transfers:
-        writer.pieces("transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, dataset.transfers))
+        _write_named(writer, result, "transfers", dataset.transfers)
     # Reports made later, without the events, take the timeline from these tables.
     if (timeline := drawn.result()[0]) is not None:
         writer.timeline(timeline)
@@ -149,18 +152,15 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
     for name, metrics in (("severities", stored), ("derived", derived)):
         writer.pieces(name, tables.SEVERITIES, tables.severity_pieces(result.profile, locations, metrics))
     if not result.is_profile:
-        writer.pieces("account", tables.ACCOUNT, account_pieces(result, dataset.account))
+        writer.pieces("account", schema_of("account"), account_pieces(result, dataset.account))
         if dataset.device_account.num_rows:
-            devices = tables.device_account_pieces(tree, locations, dataset.device_account)
-            writer.pieces("device_account", tables.DEVICE_ACCOUNT, devices)
+            _write_named(writer, result, "device_account", dataset.device_account)
         if dataset.io.num_rows:
-            writer.pieces("io", tables.IO, tables.io_pieces(tree, locations, dataset.io))
+            _write_named(writer, result, "io", dataset.io)
         if dataset.facts.get("samples"):
-            writer.pieces("samples", tables.SAMPLES, tables.sample_pieces(tree, locations, dataset.samples))
-            times = tables.function_pieces(tree, locations, dataset.function_times, tables.PROFILE)
-            writer.pieces("profile", tables.PROFILE, times)
-            costs = tables.function_pieces(tree, locations, dataset.function_costs, tables.DELAY_FUNCTIONS)
-            writer.pieces("delay_functions", tables.DELAY_FUNCTIONS, costs)
+            _write_named(writer, result, "samples", dataset.samples)
+            _write_named(writer, result, "profile", dataset.function_times)
+            _write_named(writer, result, "delay_functions", dataset.function_costs)
         writer.table("network", dataset.network)
         if "clocks" in dataset.facts:
             for name in CLOCK_TABLES:
@@ -180,8 +180,13 @@ def _write_tables(writer: Writer, result: ResultData) -> None:
             writer.pieces("focus_costs", tables.CELLS, costs)
     if dataset.counters.num_rows:
         writer.table("counters", dataset.counters)
-        cells = tables.counter_pieces(tree, locations, dataset.counter_cells)
-        writer.pieces("counter_cells", tables.COUNTER_CELLS, cells)
+        _write_named(writer, result, "counter_cells", dataset.counter_cells)
+
+
+def _write_named(writer: Writer, result: ResultData, name: str, numbers: pa.Table) -> None:
+    """Write a table of the dataset with names of call paths and locations, piece by piece."""
+    schema = schema_of(name)
+    writer.pieces(name, schema, tables.named_pieces(result.tree, result.places, numbers, schema))
 
 
 def _write_factors(writer: Writer, dataset: Dataset, which: Factors) -> None:

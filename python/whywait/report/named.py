@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import whywait._native as _native
 from whywait.model import tables
+from whywait.model.schema import schema_of
 from whywait.store.files import is_result
 from whywait.store.staging import Staging
 
@@ -39,11 +40,12 @@ def _named(result: ResultData) -> Iterator[tuple[str, pa.Schema, Iterable[pa.Rec
         return
     yield "wait_states", tables.WAIT_STATES, tables.wait_state_pieces(tree, locations, dataset.wait_states)
     if result.has_causes:
-        path = tables.critical_path_pieces(tree, locations, dataset.critical_path)
+        path = tables.named_pieces(tree, locations, dataset.critical_path, tables.CRITICAL_PATH)
         yield "critical_path", tables.CRITICAL_PATH, path
     try:
         transfers = dataset.transfers
     except _native.UsageError:
         # The result was written without them.
         return
-    yield "transfers", tables.TRANSFERS, tables.transfer_pieces(tree, locations, transfers)
+    schema = schema_of("transfers")
+    yield "transfers", schema, tables.named_pieces(tree, locations, transfers, schema)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import whywait._native as _native
 from whywait.model import tables
 from whywait.model.options import Options
-from whywait.model.schema import patterns
+from whywait.model.schema import patterns, schema_of
 from whywait.model.system import LOCATION_TYPES, SYSTEM, TOPOLOGIES, table_of_rows
 from whywait.model.trace import TraceIdentity
 from whywait.store.cubex import Cube, CubeError
@@ -290,7 +290,7 @@ class ProfileDataset(StoredTables):
     def wait_states(self) -> pa.Table:
         return self.read("wait_states")
 
-    @property
+    @cached_property
     def critical_path(self) -> pa.Table:
         return self.read("critical_path")
 
@@ -312,7 +312,7 @@ class ProfileDataset(StoredTables):
             }
             for number, cells in enumerate(self._counted)
         ]  # fmt: skip
-        return table_of_rows(rows, tables.COUNTERS)
+        return table_of_rows(rows, schema_of("counters"))
 
     @cached_property
     def counter_cells(self) -> pa.Table:
@@ -323,7 +323,7 @@ class ProfileDataset(StoredTables):
             columns["callpath"].append(callpath.astype(np.uint32))
             columns["location"].append(location.astype(np.uint32))
             columns["amount"].append(cells.values[callpath, location])
-        empty = tables.empty_numbered(tables.COUNTER_CELLS)
+        empty = tables.empty_numbered("counter_cells")
         rows = sum(part.size for part in columns["counter"])
         return pa.table(
             {

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 from whywait.model import tables
-from whywait.model.calltree import PATH_TYPE
 from whywait.model.schema import schema_of
 from whywait.store.timeline import read as read_timeline
 
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
 
 _NO_PARAMETERS = pa.table({"parameter": pa.array([], pa.string())})
 _NO_EVENTS = "a written result holds no events: ask for a window of the trace itself"
+
+
+def _optional(name: str) -> cached_property[pa.Table]:
+    """Return a property of a dataset on disk: a table that a result may lack, without rows then."""
+    return cached_property(lambda dataset: dataset.optional(name))
 
 
 class StoredTables(ABC):
@@ -95,13 +99,31 @@ class StoredTables(ABC):
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """Read a table, or some of its columns."""
 
+    critical_path = _optional("critical_path")
+    counters = _optional("counters")
+    counter_cells = _optional("counter_cells")
+    device_account = _optional("device_account")
+    io = _optional("io")
+    function_times = _optional("profile")
+    function_costs = _optional("delay_functions")
+    network = _optional("network")
+
+    @property
+    def prices(self) -> pa.Table:
+        return self.read("prices") if self.has("prices") else schema_of("prices").empty_table()
+
+    @property
+    def samples(self) -> pa.Table:
+        # Not kept, since they can be many.
+        return self.optional("samples")
+
     @property
     def severities(self) -> pa.Table:
-        return self._read_numbered("severities", tables.SEVERITIES)
+        return self._read_numbered("severities")
 
     @cached_property
     def wait_states(self) -> pa.Table:
-        return self._read_numbered("wait_states", tables.NUMBERED_WAITS)
+        return self._read_numbered("wait_states")
 
     def factors(self, rows: Iterable[int] | None) -> tuple[pa.Table, pa.Table]:
         if not self.has("factors"):
@@ -144,25 +166,9 @@ class StoredTables(ABC):
         return self.read("intervals"), self.read("factors")
 
     @cached_property
-    def critical_path(self) -> pa.Table:
-        if not self.has("critical_path"):
-            return tables.CRITICAL_PATH.empty_table()
-        return self._read_numbered("critical_path", tables.CRITICAL_PATH)
-
-    @cached_property
-    def counters(self) -> pa.Table:
-        return self.read("counters") if self.has("counters") else tables.COUNTERS.empty_table()
-
-    @cached_property
     def queue_levels(self) -> pa.Table | None:
         columns = ["metric", "location", "maximum", "time", "mean", "unit"]
         return self.read("queue_levels", columns) if self.has("queue_levels") else None
-
-    @cached_property
-    def counter_cells(self) -> pa.Table:
-        if not self.has("counter_cells"):
-            return tables.empty_numbered(tables.COUNTER_CELLS)
-        return self._read_numbered("counter_cells", tables.COUNTER_CELLS)
 
     @property
     def transfers(self) -> pa.Table:
@@ -170,16 +176,15 @@ class StoredTables(ABC):
             raise _native.UsageError(
                 f"{self.directory} has no transfers: write them with `whywait analyze --transfers`"
             )
-        return self._read_numbered("transfers", tables.TRANSFERS)
+        return self._read_numbered("transfers")
 
-    def _read_numbered(self, name: str, schema: pa.Schema) -> pa.Table:
-        """Read a table with numbers of call paths instead of names, without columns that follow from the location."""
-        columns = [
-            field.name for field in schema
-            if field.type != PATH_TYPE and not field.name.endswith(("rank", "thread"))
-        ]  # fmt: skip
-        table = self.read(name, columns)
-        return table.rename_columns([column.removesuffix("_id") for column in columns])
+    def _read_numbered(self, name: str) -> pa.Table:
+        """Read a table with numbers in the place of names, without columns that follow from others."""
+        return tables.numbered(self.read(name, tables.needed_columns(name)))
+
+    def optional(self, name: str) -> pa.Table:
+        """Return a table that a result may lack, without rows then."""
+        return self._read_numbered(name) if self.has(name) else tables.empty_numbered(name)
 
     @cached_property
     def timeline(self) -> Timeline | None:
@@ -196,48 +201,10 @@ class StoredTables(ABC):
     def account(self) -> pa.Table:
         if not self.has("account"):
             raise _native.UsageError(f"{self.directory} has no account of its time: analyze the trace again")
-        return self._read_numbered("account", tables.ACCOUNT).drop_columns(["group"])
-
-    @cached_property
-    def device_account(self) -> pa.Table:
-        if not self.has("device_account"):
-            return tables.empty_numbered(tables.DEVICE_ACCOUNT)
-        return self._read_numbered("device_account", tables.DEVICE_ACCOUNT)
-
-    @cached_property
-    def io(self) -> pa.Table:
-        if not self.has("io"):
-            return tables.empty_numbered(tables.IO)
-        return self._read_numbered("io", tables.IO)
-
-    @property
-    def samples(self) -> pa.Table:
-        if not self.has("samples"):
-            return tables.empty_numbered(tables.SAMPLES)
-        return self._read_numbered("samples", tables.SAMPLES)
-
-    @cached_property
-    def function_times(self) -> pa.Table:
-        if not self.has("profile"):
-            return tables.empty_numbered(tables.PROFILE)
-        return self._read_numbered("profile", tables.PROFILE)
-
-    @cached_property
-    def function_costs(self) -> pa.Table:
-        if not self.has("delay_functions"):
-            return tables.empty_numbered(tables.DELAY_FUNCTIONS)
-        return self._read_numbered("delay_functions", tables.DELAY_FUNCTIONS)
-
-    @property
-    def network(self) -> pa.Table:
-        return self.read("network") if self.has("network") else tables.NETWORK.empty_table()
-
-    @property
-    def prices(self) -> pa.Table:
-        return self.read("prices") if self.has("prices") else tables.PRICES.empty_table()
+        return self._read_numbered("account")
 
     def clock_table(self, name: str) -> pa.Table:
-        return self.read(name) if self.has(name) else schema_of(name).empty_table()
+        return self.optional(name)
 
     def account_window(self, begin: float, end: float) -> pa.Table:
         del begin, end

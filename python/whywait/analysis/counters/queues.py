@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 import whywait._native as _native
 import whywait.mpi as mpi
+from whywait.model import tables
 from whywait.model.clocks import CLOCK_OPTIONS
 from whywait.model.counters import name_of_maximum
 from whywait.model.profile import sum_at
 from whywait.model.selection import one_callpath, position_in_run
-from whywait.model.tables import named_severities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -247,7 +247,7 @@ class Queues:
         return self._with_names(found.sort_by(by).drop_columns(["order"]))
 
     def _with_names(self, cells: pa.Table) -> pa.Table:
-        found = named_severities(self._result.tree, self._result.places, cells)
+        found = tables.named(self._result.tree, self._result.places, cells, "severities")
         # Plain text, whose encoding does not depend on which metrics occur.
         return found.set_column(0, "metric", found["metric"].cast(pa.string()))
 

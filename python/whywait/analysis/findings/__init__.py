@@ -81,7 +81,7 @@ from whywait.analysis.findings.caveats import caveats
 from whywait.analysis.findings.finding import Finding, Rule, Run
 from whywait.analysis.findings.rest import rest
 from whywait.analysis.findings.words import percent, seconds
-from whywait.model import tables
+from whywait.model.schema import schema_of
 from whywait.model.selection import in_subtrees
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ class Findings(list[Finding]):
             "remarks": [" ".join(one.remarks.values()) or None for one in self],
             "shown": [id(one) in shown for one in self],
         }
-        return pa.table(columns, schema=tables.FINDINGS)
+        return pa.table(columns, schema=schema_of("findings"))
 
 
 def _saved(one: Finding) -> float:

@@ -23,8 +23,8 @@ from whywait.analysis.proposals.time_limit import Clock
 from whywait.analysis.proposals.trials import BATCH, Trials
 from whywait.hypotheses.kinds import Network, Trim
 from whywait.hypotheses.lengths import Lengths
-from whywait.model import tables
 from whywait.model.regions import COMMUNICATION
+from whywait.model.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -286,7 +286,7 @@ def table(found: Findings) -> pa.Table:
         "about": [price.is_rough for _, _, price in rows],
         "reason": [price.reason for _, _, price in rows],
     }
-    return pa.table(columns, schema=tables.PRICES)
+    return pa.table(columns, schema=schema_of("prices"))
 
 
 def _attach(result: ResultData, found: Findings, prices: pa.Table) -> None:

@@ -46,7 +46,7 @@ class WorstWaits(NamedTuple):
 def worst(result: ResultData, limit: int = OF_ALL) -> WorstWaits:
     """Select at most ``limit`` wait states for a page; each location is a place."""
     tree, locations = result.tree, result.places
-    native = tables.empty_numbered(tables.NUMBERED_WAITS) if result.is_profile else result.tables.wait_states
+    native = tables.empty_numbered("wait_states") if result.is_profile else result.tables.wait_states
     names, waits = tables.numbered_waits(native, ("kind", "callpath", "location", "waiting"))
     chosen, places = map(pa.table, _native.worst_waits(waits, limit))
     kinds = sorted({names[number] for number in places["kind"].to_pylist()})
