@@ -1,5 +1,6 @@
 """Metrics, patterns and tables are declared once in the core; everything else agrees."""
 
+import inspect
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from whywait import _native
 from whywait.model.clocks import CLOCK_TABLES
 from whywait.model.metrics import metric_tree
 from whywait.model.schema import cost_classes, patterns, tables
+from whywait.model.tables import empty_numbered
 from whywait.store.dataset import type_name
 
 ROOT = Path(__file__).parents[1]
@@ -134,6 +136,24 @@ def test_each_method_that_returns_a_table_without_a_question_is_declared():
         name for name, member in hints.items() if getattr(member, "__annotations__", {}).get("return") == "pa.Table"
     }
     assert found - questions == {method for method, _ in METHODS}
+
+
+NATIVE = ("account", "clock_pairs", "counter_cells", "critical_path", "delay_functions", "device_account", "io")
+NATIVE += ("network", "profile", "samples", "transfers", "wait_states")
+
+
+@pytest.mark.parametrize("name", NATIVE)
+def test_native_tables_have_the_declared_columns_with_numbers(result, name):
+    native = result.tables.analysis
+    found = native.clock_table(name) if name in CLOCKS else getattr(native, name)()
+    assert sorted(pa.table(found).column_names) == sorted(empty_numbered(name).column_names)
+
+
+@pytest.mark.parametrize(("method", "name"), METHODS)
+def test_the_columns_of_tables_are_part_of_the_documentation(method, name):
+    text = " ".join(inspect.getdoc(getattr(whywait.Result, method)).split())
+    assert f"docs/tables.md#{name}" in text
+    assert all(f"``{column.name}``" in text for column in tables()[name].columns)
 
 
 def test_columns_are_explained_and_the_dataset_is_listed():

@@ -23,7 +23,7 @@ def test_the_stub_agrees_with_the_module(tmp_path):
 
 
 def test_the_stub_describes_what_the_module_has():
-    """Its docstrings are the only description of the columns of native tables."""
+    """Its docstrings say what native tables hold, or which table of docs/tables.md they are."""
     stub = ast.parse((Path(whywait.__file__).parent / "_native.pyi").read_text(encoding="utf-8"))
     parts = [(node.name, node) for node in stub.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     classes = [(name, node) for name, node in parts if isinstance(node, ast.ClassDef)]

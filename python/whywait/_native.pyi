@@ -115,7 +115,11 @@ class Run:
 
 @final
 class Analysis:
-    """The result of an analysis."""
+    """The result of an analysis.
+
+    docs/tables.md describes the tables that are named here. They have numbers alone: ``callpath`` is the column
+    ``callpath_id`` there, and ranks and threads of a ``location``, ``part_of``, ``path`` and ``group`` are missing.
+    """
 
     def regions(self) -> Table:
         """Return the regions.
@@ -124,26 +128,15 @@ class Analysis:
         ``file``, ``begin_line``, ``end_line``.
         """
     def callpaths(self) -> Table:
-        """Return the call tree.
-
-        ``callpath`` (u32, the number of the row), ``parent`` (u32, null at a root), ``region`` (u32).
-        """
+        """Return the call tree: ``callpath`` (u32, the number of the row), ``parent`` (null at a root), ``region``."""
     def locations(self) -> Table:
         """Return the locations, as `Run.locations`."""
     def severities(self) -> Table:
-        """Return the nonzero cells of all stored metrics, sorted by metric, call path, location.
-
-        ``metric`` (dictionary of unique names), ``callpath`` (u32), ``location`` (u32), ``value`` (f64:
-        seconds, occurrences or bytes), exclusive along the call tree and inclusive along the metric tree.
-        """
+        """Return the nonzero cells of all stored metrics, sorted by metric, call path, location: table `severities`."""
     def window(self, begin: float, end: float) -> Table:
         """Return the severities of times, waits, and thread management between two times (s), as `severities`."""
     def account(self) -> Table:
-        """Return the account of the CPU time in the focus: docs/account.md.
-
-        ``row`` (dictionary), ``callpath`` (nullable u32), ``location`` (u32), ``time``, ``excess`` (s), ``calls``
-        (u64), by row, call path, location.
-        """
+        """Return the account of the CPU time in the focus, by row, call path, location: table `account`."""
     def account_window(self, begin: float, end: float) -> Table:
         """Return the account between two times (s), as `account`. Needs the events."""
     def sharing(self, begin: float, end: float) -> Table:
@@ -153,22 +146,11 @@ class Analysis:
         (u64), ``others_quiet``, ``others_crowded``, ``ratio``, ``r``, ``excess`` (s); the largest excess first.
         """
     def io(self) -> Table:
-        """Return what was done with files.
-
-        ``file``, ``paradigm``, ``operation``, ``nested``, ``callpath`` (or null), ``location``, ``count``,
-        ``incomplete``, ``bytes``, ``time`` and ``in_calls`` (s).
-        """
+        """Return what was done with files: table `io`."""
     def device_account(self) -> Table:
-        """Return the account of devices in the focus.
-
-        ``device`` (the name of its first stream), ``row`` (dictionary), ``callpath`` (nullable u32: of the host),
-        ``time`` (s).
-        """
+        """Return the account of devices in the focus: table `device_account`, with the names of their first streams."""
     def clock_table(self, name: str) -> Table:
-        """Return a table about the clocks, `clock_violations` and so on: docs/tables.md.
-
-        Without rows if nothing is violated.
-        """
+        """Return a table about the clocks, `clock_violations` and so on; without rows if nothing is violated."""
     def write_run(
         self,
         directory: str | PathLike[str],
@@ -182,20 +164,11 @@ class Analysis:
         events of its locations.
         """
     def network(self) -> Table:
-        """Return what calls need, by kind: the table `network` of docs/tables.md."""
+        """Return what calls need, by kind: table `network`."""
     def counters(self) -> Table:
-        """Return the counters of the trace.
-
-        ``counter`` (u32, the number of the row), ``name``, ``description``, ``unit``, ``type``, ``mode`` and
-        ``occurrence`` (OTF2's names), ``kind`` (``total``, ``level``), ``integer`` (bool), ``factor`` (f64).
-        """
+        """Return the counters of the trace: table `counters`."""
     def counter_cells(self) -> Table:
-        """Return the values of the counters.
-
-        ``counter``, ``callpath`` (nullable: outside of all regions), ``location``, ``amount`` (f64, scaled:
-        growth, or integral over seconds), ``seconds`` (in which a level is known), ``sampled`` (sum of the
-        samples), ``samples`` (u64), ``minimum``, ``maximum``.
-        """
+        """Return the values of the counters: table `counter_cells`."""
     def devices(self) -> tuple[Table, Table, Table, dict[str, Any]]:
         """Return what accelerators did: three tables and a dict.
 
@@ -235,21 +208,14 @@ class Analysis:
         ``minimum``, ``maximum``.
         """
     def queue_levels(self) -> Table:
-        """Return the levels of the replayed queues; the severities contain the sums.
-
-        ``metric``, ``location`` (nullable: the whole run), ``maximum`` (i64), ``time`` (s), ``mean`` (f64),
-        ``unit``.
-        """
+        """Return the levels of the replayed queues, whose sums are severities: table `queue_levels`."""
     def queue_moments(self) -> Table:
         """Return when sums of the replayed queues grow, if asked for.
 
         ``metric``, ``callpath``, ``location``, ``time`` (s), ``value``.
         """
     def queue_series(self) -> Table:
-        """Return the levels of the replayed queues over time.
-
-        ``metric``, ``location``, ``bin``, ``begin`` (s), ``mean``, ``maximum``, ``unit``.
-        """
+        """Return the levels of the replayed queues over time: table `queue_series`."""
     def delay_costs(self) -> Table:
         """Return the severities that are delay costs, as `severities`."""
     def focus_costs(self) -> Table | None:
@@ -258,108 +224,49 @@ class Analysis:
         As `severities`; None if all waits lie in the focus. Needs the events.
         """
     def critical_path(self) -> Table:
-        """Return the critical path, by time.
-
-        ``location``, ``from``, ``to`` (s), ``callpath`` (nullable; the one with most of the segment),
-        ``callpath_time`` (s), ``hop`` (nullable: the class of the wait at its start).
-        """
+        """Return the critical path, by time: table `critical_path`."""
     def wait_states(self) -> Table:
-        """Return the wait states.
+        """Return the wait states: table `wait_states`.
 
-        One that is also part of another, such as a Late Sender in wrong order, has a row for each. ``kind``
-        (dictionary of unique names), ``location``, ``callpath``, ``enter``, ``leave``, ``waiting`` (s),
-        ``cause_location``, ``cause_callpath``, ``cause_time`` (nullable), ``last`` (nullable dictionary:
-        ``contention`` or ``progress``, whichever ended last in a call that waited for a lock and for progress),
-        ``inferred`` (whether it is inferred who held the lock before, or which call completes a send),
-        ``direct``, ``indirect``, ``propagating``, ``caused`` (nullable, s; from the cost model).
+        One that is also part of another, such as a Late Sender in wrong order, has a row for each.
         """
     def longest_waits(self, count: int) -> list[int]:
         """Return the rows in `wait_states` of the longest waits: at most `count` of each kind, in ascending order."""
     def factors(self, rows: Sequence[int]) -> tuple[Table, Table]:
-        """Return the factors that the cost model distributes wait states over: intervals, and factors.
-
-        Both by ``wait`` (u32, the row in `wait_states`). Intervals, one row for each wait with a known cause:
-        ``contention`` (bool), and for both sides (``waiter_``, ``cause_``) ``location``, ``begin``, ``end``,
-        ``sync_callpath`` and ``sync_time`` (the call in which the two last synchronized; nullable),
-        ``completion`` (how long that call took afterwards); ``delay``, ``cause_waiting`` (s: the sums of the
-        factors), ``unexplained`` (s: the part of the wait that exceeds them).
-
-        Factors: ``kind`` (dictionary: ``delay``, ``completion``, ``wait``, ``unattributed``), ``location`` and
-        ``callpath`` (which bear the cost), ``time``, ``waiter_time`` (s, on each side), ``earlier`` (nullable:
-        the row of the earlier wait), ``share`` (s; the shares of a wait add up to it).
+        """Return the factors that the cost model distributes wait states over: tables `intervals` and `factors`.
 
         Needs the events, so it is not available when several processes share the analysis.
         """
     def locks(self, window: tuple[float, float] | None = None) -> Table:
-        """Return the locks of threads, those that threads wait for longest first.
+        """Return the locks of threads, those that threads wait for longest first: table `locks`.
 
-        With a ``window`` (s since the begin of the run), only acquisitions that begin in it.
-
-        ``rank``, ``paradigm`` (dictionary), ``lock`` (nullable), ``callpath`` (nullable), ``acquisitions``,
-        ``contended``, ``waiting``, ``longest_queue``, ``holding``, ``gap``, ``critical``,
-        ``critical_acquisitions``, ``critical_contended``. Times in s. Needs the events.
+        With a ``window`` (s since the begin of the run), only acquisitions that begin in it. Needs the events.
         """
     def tasks(self, window: tuple[float, float] | None = None) -> tuple[Table, Table, Table]:
-        """Return the tasks by construct, the parallel regions that they run in, and how many tasks run how long.
+        """Return the tables `tasks`, `task_regions` and `task_lengths`.
 
-        With a ``window`` (s since the begin of the run), only tasks and regions that begin in it.
-
-        Tasks: ``rank``, ``callpath`` (nullable), ``tasks``, ``elsewhere``, ``migrations``, ``execution``, ``median``,
-        ``shortest``, ``longest``, ``creation``, ``median_creation``, ``median_delay``.
-
-        Regions: ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``elapsed``, ``work``, ``span``,
-        ``burdened_span``.
-
-        Lengths: ``rank``, ``callpath`` (nullable), ``from``, ``to``, ``tasks``.
-
-        Times in s. Needs the events.
+        With a ``window`` (s since the begin of the run), only tasks and regions that begin in it. Needs the events.
         """
     def worksharing(self, window: tuple[float, float] | None = None) -> Table:
-        """Return the worksharing constructs, those that lose most first.
+        """Return the worksharing constructs, those that lose most first: table `loops`.
 
-        With a ``window`` (s since the begin of the run), only instances that begin in it.
-
-        ``rank``, ``callpath`` (nullable), ``instances``, ``threads``, ``mean``, ``longest``, ``loss``, ``late_start``,
-        ``uneven``, ``distribution`` (dictionary), ``last_thread``, ``last_count``, ``without_section``. Times in s.
-        Needs the events.
+        With a ``window`` (s since the begin of the run), only instances that begin in it. Needs the events.
         """
     def profile(self) -> Table:
-        """Return how long each sampled call path ran in the focus, by location.
-
-        ``location``, ``recorded_callpath``, ``callpath``, ``time``, ``low``, ``high``, ``deviation`` (s), ``samples``
-        (u64), ``critical``, ``unresolved`` and ``system_time`` (s), ``faults``, ``voluntary_switches``,
-        ``involuntary_switches`` (u64), ``doubtful``.
-        """
+        """Return how long each sampled call path ran in the focus, by location: table `profile`."""
     def delay_functions(self) -> Table:
-        """Return what sampled call paths cost others, by location.
-
-        ``location``, ``recorded_callpath``, ``callpath``, ``cost`` and ``deviation`` (s), ``samples``,
-        ``waiter_samples`` (u64).
-        """
+        """Return what sampled call paths cost others, by location: table `delay_functions`."""
     def samples(self) -> Table:
-        """Return samples of the call path, by location and time.
-
-        ``time`` (s), ``location``, ``callpath`` and ``recorded_callpath`` (nullable), ``kind`` (dictionary: ``time``,
-        ``count``), ``in_call``, ``line`` (nullable), ``system_time`` (s), ``minor_faults``, ``major_faults``,
-        ``voluntary_switches``, ``involuntary_switches``.
-        """
+        """Return samples of the call path, by location and time: table `samples`."""
     def transfers(self) -> Table:
-        """Return one-sided transfers, by location of the origin and time.
-
-        ``kind`` (dictionary: ``put``, ``get``, ``atomic``), ``epoch`` (nullable dictionary: ``fence``,
-        ``access``, ``lock``), ``window`` (u32, OTF2's id), ``bytes``, ``origin_location``, ``origin_callpath``,
-        ``origin``, ``source_location``, ``start``, ``destination_location``, ``end`` (nullable). Times in s.
-        """
+        """Return one-sided transfers, by location of the origin and time: table `transfers`."""
     def warnings(self) -> list[dict[str, Any]]:
         """Return the warnings: ``kind``, ``count``, ``text``, ``place`` (text or None).
 
         The kinds ``truncated`` and ``unreadable`` mean that part of the trace could not be read.
         """
     def inconsistencies(self) -> Table:
-        """Return each place of a warning, at most 10,000 of a kind.
-
-        ``kind``, ``location``, ``time`` (s), ``detail`` (nullable).
-        """
+        """Return each place of a warning, at most 10,000 of a kind: table `inconsistencies`."""
     def instances(self, callpath: int) -> Table:
         """Return the instances of a call path, by location and Enter.
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.analysis.counters.counters import with_counters
+from whywait.api.documented import with_columns
 from whywait.model import tables
 from whywait.model.result import ResultData
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from whywait.model.timeline import Timeline
 
 
+@with_columns
 class Result(ResultData):
     """The result of an analysis.
 
@@ -66,7 +68,13 @@ class Result(ResultData):
     # The tree, its values, and warnings -------------------------------------------------------------------------------
 
     def callpaths(self) -> pa.Table:
-        """List the call paths in the order of the call tree, each with its region."""
+        """List the call paths in the order of the call tree, each with its region.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md#callpaths_by_name.
+        """
         return tables.callpaths(self.tree)
 
     def severities(self, metric: str | None = None, *, inclusive: bool = False) -> pa.Table:
@@ -82,8 +90,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``metric``, ``callpath`` (names from the root), ``callpath_id``, ``location``, ``rank``, ``thread`` and
-            ``value`` (seconds, occurrences or bytes; always inclusive along the metric tree).
+            Values are always inclusive along the metric tree.
+
+            See docs/tables.md#severities.
 
         Raises
         ------
@@ -100,7 +109,13 @@ class Result(ResultData):
         return self._severities(names, inclusive=inclusive)
 
     def derived_severities(self) -> pa.Table:
-        """Return the nonzero values of all derived metrics, with the columns of `severities`."""
+        """Return the nonzero values of all derived metrics.
+
+        Returns
+        -------
+        pyarrow.Table
+            See docs/tables.md#derived.
+        """
         return self._severities([m.name for m in self.profile.metrics if m.derived], inclusive=False)
 
     def _severities(self, names: list[str], *, inclusive: bool) -> pa.Table:
@@ -113,8 +128,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``kind`` as in `warnings`, ``location`` (index), ``time`` (seconds since the start of the trace; null
-            where no event could be read) and ``detail`` (text or null).
+            The kinds are those of `warnings`; the time is null where no event could be read.
+
+            See docs/tables.md#inconsistencies.
         """
         return self.tables.inconsistencies
 
@@ -170,9 +186,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``device`` (its name, or that of its first stream), ``row`` (what it does or why it is idle, such as
-            ``busy.kernel`` or ``starved.host``), ``callpath`` and ``callpath_id`` (what the host is in meanwhile, or
-            null), ``time`` (s). No rows without devices.
+            See docs/tables.md#device_account.
         """
         return self._named("device_account", self.tables.device_account)
 
@@ -185,12 +199,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``file`` and ``paradigm`` (such as ``POSIX I/O``; null if not defined), ``operation`` (``read``, ``write``,
-            ``flush``, ``open``, ``close``, ``duplicate``, ``seek``, ``delete``, ``lock`` or ``status``), ``nested``
-            (whether it belongs to an operation of another paradigm, which counts it already), the call path and the
-            location, ``count``, ``incomplete`` (those that were canceled or never completed), ``bytes``, ``time`` (s,
-            from begin to completion, summed) and ``in_calls`` (s, the part of it in the calls that begin and complete
-            them). No rows without records of I/O.
+            See docs/tables.md#io.
         """
         return self._named("io", self.tables.io)
 
@@ -264,24 +273,10 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            * ``kind``: the wait state, a metric.
-            * ``part_of``: null if the row counts as waiting (these rows add up to the metric ``waiting``), otherwise
-              the wait state that it is part of, or ``completion``.
-            * ``path``: the call path as one text, to group by (pandas cannot group by the lists in ``callpath``).
-            * ``callpath``, ``location``, ``rank``, ``thread``: where it occurs.
-            * ``enter``, ``leave``: when the activity begins and ends, seconds since the start of the trace.
-            * ``waiting``: how long it waits, seconds.
-            * ``cause_callpath``, ``cause_rank``, ..., ``cause_time``: where and when it was caused; null if unknown.
-            * ``last``: ``contention`` or ``progress``, whichever a call that waited for a lock or for progress waited
-              for last.
-            * ``inferred``: whether it is inferred who held the lock before (from the order of releases), or which call
-              completes a send.
-            * ``direct``, ``indirect``: the parts of ``waiting`` caused by excess work of the causing process, and by
-              its own earlier waiting.
-            * ``propagating``: the part of ``waiting`` that made others wait later.
-            * ``caused``: the waiting that it caused elsewhere, directly or through other waits.
+            The last four columns are null if the analysis did not look for causes or nobody is charged. Group by
+            ``path``: pandas cannot group by the lists in ``callpath``.
 
-            The last four are in seconds; they are null if the analysis did not look for causes or nobody is charged.
+            See docs/tables.md#wait_states.
 
         Examples
         --------
@@ -335,7 +330,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row for each wait state that occurs; see `whywait.analysis.statistics.statistics`.
+            See docs/tables.md#statistics.
         """
         from whywait.analysis.statistics import statistics
 
@@ -375,10 +370,10 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``class`` (the kind of waiting: ``latesender``, ``barrier``, ``rma_progress``, ...; ``interval_lock`` for
-            time that a lock was held; ``unattributed`` for waiting without a known cause, booked where it occurs),
-            ``callpath``, ``callpath_id``, ``location``, ``rank``, ``thread``, ``short_term`` (waiting caused directly,
-            seconds) and ``long_term`` (waiting caused through other waits, seconds).
+            Classes are ``latesender``, ``barrier``, ``rma_progress``, and so on; ``interval_lock`` is time that a lock
+            was held, and ``unattributed`` is booked where the waiting occurs.
+
+            See docs/tables.md#delay_costs.
 
         Raises
         ------
@@ -407,10 +402,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row per segment, in order of time: where it is (``location``, ``rank``, ``thread``), when (``from`` and
-            ``to``, seconds since the start of the trace), ``callpath`` (the one with the largest part of the segment),
-            ``callpath_id``, ``callpath_time`` (the length of that part) and ``hop`` (the class of the wait through
-            which the path came from another location; null at its start).
+            See docs/tables.md#critical_path.
 
         Raises
         ------
@@ -433,15 +425,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            * ``kind``: ``put``, ``get`` or ``atomic``.
-            * ``epoch``: ``fence``, ``access`` or ``lock``; null if no epoch completes the transfer.
-            * ``window`` (id), ``bytes``.
-            * ``origin_callpath``, ``origin_location``, ``origin_rank``, ``origin``: where and when it was requested.
-            * ``source_location``, ``source_rank``, ``start``: where and when the data leave.
-            * ``destination_location``, ``destination_rank``, ``end``: where and when the data arrive; ``end`` is null
-              if no call completes the transfer.
-
-            Times are seconds since the start of the trace.
+            See docs/tables.md#transfers.
         """
         return self._named("transfers", self.tables.transfers)
 
@@ -519,23 +503,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table or None
-            One row per ``iteration``; None if there is no main loop. Times are in seconds.
+            None if there is no main loop.
 
-            * ``begin`` (on the first rank to begin it), ``end`` (on the last rank to end it): since the start of the
-              trace.
-            * ``ranks``: the number of ranks that have the iteration.
-            * ``duration``, ``shortest``: the longest and the shortest time on a rank.
-            * ``computation``: the mean over the ranks; that of their devices, if these communicate.
-            * ``slowest_rank``, ``slowest_computation``: the rank that computes longest, and how long; if devices
-              communicate, the rank whose device the others wait for longest.
-            * ``waiting``: the sum over all locations.
-            * ``critical_path``: the time of the critical path in the iteration; ``critical_rank``: the rank with most
-              of this time (null if there is none).
-            * ``parallel_efficiency``, ``load_balance``, ``communication_efficiency``: null if nothing takes time.
-            * ``callpath_id``: the call path at which the iteration begins.
-            * ``parameter``, ``value``: the parameter that marks the iterations, and its value (both null if a call path
-              marks them; the value is null if it differs between ranks).
-            * one column per wait state that occurs, named after its metric: the sum over all locations.
+            See docs/tables.md#iterations.
 
         Raises
         ------
@@ -569,17 +539,11 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row per pair of ``rank`` and ``peer``:
-
-            * ``messages``, ``bytes``, ``time``: messages from the rank to the peer, and their total time from send to
-              receive (seconds).
-            * ``transfers``, ``transfer_bytes``, ``transfer_time``: the same for one-sided communication.
-            * ``waiting``: how long the rank waits for the peer, in all wait states including those of collective
-              operations (seconds).
-
             With more than a million pairs, neighboring ranks are merged: a row stands for the ranks up to ``last_rank``
             and the peers up to ``last_peer``. Between nodes, the first columns are their names, ``node`` and
             ``peer_node``.
+
+            See docs/tables.md#communication.
 
         Raises
         ------
@@ -611,9 +575,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row per nonempty size class: ``kind`` (``message``, ``put``, ``get``, ``atomic``), ``least`` and
-            ``below`` (bytes: from one power of two up to the next), ``count``, ``bytes`` and ``time`` (total seconds
-            from send to receive).
+            Ranges go from one power of two up to the next; those without messages have no row.
+
+            See docs/tables.md#message_sizes.
 
         Raises
         ------
@@ -725,9 +689,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``metric``, ``location``, ``rank`` and ``thread`` (the master thread of a process; null for the whole run),
-            ``maximum``, ``time`` (when the maximum was first reached, seconds since the start of the trace), ``mean``
-            (over the run time) and ``unit``. A level that is always zero has no row.
+            A level that is always zero has no row.
+
+            See docs/tables.md#queue_levels.
 
         Raises
         ------
@@ -744,8 +708,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            ``metric``, ``location``, ``rank``, ``thread``, ``bin``, ``begin`` (seconds since the start of the trace),
-            ``mean`` and ``maximum`` of each bin, and ``unit``.
+            See docs/tables.md#queue_series.
 
         Raises
         ------
@@ -784,17 +747,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row for each, the one that threads wait for longest first.
-
-            * ``rank``, ``paradigm``, ``lock``: the process, the programming model, and the number of the lock; null for
-              an ordered construct.
-            * ``callpath``: where threads wait for it longest, or acquire it most often.
-            * ``acquisitions``, ``contended``, ``waiting``, ``longest_queue``: how often it is acquired, and how often
-              after a wait for another thread; the sum of these waits (s); the most threads that wait at the same time.
-            * ``holding``, ``gap``: the time in which threads own it, and that from a release to the acquisition by a
-              thread that waited (s).
-            * ``critical``, ``critical_acquisitions``, ``critical_contended``: the part of the critical path whose
-              thread owns it (s), and the number of such ownerships, and of those after a wait.
+            See docs/tables.md#locks.
 
         Raises
         ------
@@ -814,15 +767,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row for each, the one whose tasks run longest first.
-
-            * ``rank``, ``callpath``: the process, and the call path of the tasks: below the one that created them.
-            * ``tasks``, ``elsewhere``, ``migrations``: how many there are, how many began on another thread than their
-              creator, and how often a suspended one went on on another thread.
-            * ``execution``, ``median``, ``shortest``, ``longest``: the time in which they ran (s), in all and by task.
-            * ``creation``, ``median_creation``, ``median_delay``: the time to create them (s), in all and of the median
-              task, and the median time from when a task could run to its start, of those that idle threads start.
-              Others wait until a thread is free.
+            See docs/tables.md#tasks.
 
         Raises
         ------
@@ -847,13 +792,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row for each region of a process, the one with most work first.
-
-            * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the largest team.
-            * ``elapsed``, ``work``, ``span``: its time, the work of all threads without waits, and the longest chain of
-              work that cannot run in parallel (s), summed over instances.
-            * ``burdened_span``: the longest such chain if each task also takes the median time from when one of its
-              construct could run to its start on an idle thread (He, Leiserson, Leiserson, SPAA 2010).
+            See docs/tables.md#task_regions.
 
         Raises
         ------
@@ -862,7 +801,8 @@ class Result(ResultData):
 
         Notes
         -----
-        ``work / span`` is the parallelism: more threads than that are of no use.
+        ``work / span`` is the parallelism: more threads than that are of no use. For the burdened span, see He,
+        Leiserson, Leiserson, SPAA 2010.
         """
         return self._tasks(1, "task_regions", window)
 
@@ -877,11 +817,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            Rows for each construct in the order of `tasks`, from the shortest tasks on.
-
-            * ``rank``, ``callpath``: the process, and the call path of the tasks.
-            * ``from``, ``to``, ``tasks``: the number of those that run at least ``from`` and less than ``to``, which
-              is twice as long (s).
+            See docs/tables.md#task_lengths.
 
         Raises
         ------
@@ -901,18 +837,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            One row for each construct of a process, the one that loses most first.
-
-            * ``rank``, ``callpath``, ``instances``, ``threads``: where it is, how often, and the most threads.
-            * ``mean``, ``longest``, ``loss``: the mean time of a thread, that of the thread which takes longest, and
-              the difference (s), summed over instances; without waits and the barrier at the end.
-            * ``late_start``, ``uneven``: waiting in the barriers behind it because the last thread entered the
-              construct later, and the rest (s).
-            * ``distribution``: ``tiny`` (less than ten times as long as fork and join), ``persistent`` (``last_thread``
-              is last in at least 80% of the instances), ``tail`` (the last thread is late by less than a tenth of its
-              time), ``alternating``, or ``few`` (fewer than five instances).
-            * ``last_thread``, ``last_count``: the thread that is last most often, and how often.
-            * ``without_section``: threads without a section, summed over instances.
+            See docs/tables.md#loops.
 
         Raises
         ------
@@ -938,14 +863,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            * ``time`` (s since the start of the trace), ``location``, ``rank``, ``thread``.
-            * ``callpath``: the call path that the sample saw; ``recorded_callpath``: what the events say was running,
-              which is usually that one or one above it. Null outside of all calls.
-            * ``kind``: ``time``, or ``count`` if something else than time triggered it.
-            * ``in_call``: whether it was in a call of a communication library.
-            * ``line``: the line of source that ran; null if unknown.
-            * ``system_time`` (s), ``minor_faults``, ``major_faults``, ``voluntary_switches``, ``involuntary_switches``:
-              what the thread used of the system since its sample before.
+            See docs/tables.md#samples.
         """
         return self._named("samples", self.tables.samples)
 
@@ -957,15 +875,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below
-              it; null for time in the system or without a core, where samples tell it from the rest).
-            * ``time``, ``low`` and ``high`` (the interval at 95%), ``deviation`` (its standard deviation), ``critical``
-              (its time on the critical path), ``unresolved`` (what there were too few samples to divide), in seconds.
-            * ``samples``: how many there are.
-            * ``system_time`` (s), ``faults``, ``voluntary_switches``, ``involuntary_switches``: what was used of the
-              system from sample to sample, at the recorded call path itself.
-            * ``doubtful``: whether functions may be wrong on this location, which shares its core and was sampled at
-              ticks of the kernel.
+            See docs/tables.md#profile.
         """
         return self._named("profile", self.tables.function_times)
 
@@ -977,11 +887,7 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            * ``location``, ``rank``, ``thread``, ``recorded_callpath``, ``callpath`` (usually that one, or one below
-              it; null for time in the system or without a core, where samples tell it from the rest).
-            * ``cost`` (negative if the location spends less time in it than those that wait) and ``deviation`` (its
-              standard deviation), in seconds.
-            * ``samples``, ``waiter_samples``: how many it rests on, at the location and at those that wait.
+            See docs/tables.md#delay_functions.
         """
         return self._named("delay_functions", self.tables.function_costs)
 
@@ -1010,7 +916,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            See docs/tables.md; no rows if there are none.
+            No rows if there are none.
+
+            See docs/tables.md#clock_violations.
         """
         return self.tables.clock_table("clock_violations")
 
@@ -1020,7 +928,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            See docs/tables.md; no rows if there are none.
+            No rows if there are none.
+
+            See docs/tables.md#clock_course.
         """
         return self.tables.clock_table("clock_course")
 
@@ -1030,7 +940,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            See docs/tables.md; no rows if nothing contradicts the order of events.
+            No rows if nothing contradicts the order of events.
+
+            See docs/tables.md#clock_processes.
         """
         return self.tables.clock_table("clock_processes")
 
@@ -1040,7 +952,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            See docs/tables.md; no rows if nothing contradicts the order of events.
+            No rows if nothing contradicts the order of events.
+
+            See docs/tables.md#clock_domains.
         """
         return self.tables.clock_table("clock_domains")
 
@@ -1050,7 +964,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            See docs/tables.md; no rows if nothing contradicts the order of events.
+            No rows if nothing contradicts the order of events.
+
+            See docs/tables.md#clock_moves.
         """
         return self.tables.clock_table("clock_moves")
 
@@ -1060,7 +976,9 @@ class Result(ResultData):
         Returns
         -------
         pyarrow.Table
-            See docs/tables.md; no rows if no lines were fitted.
+            No rows if no lines were fitted.
+
+            See docs/tables.md#clock_pairs.
         """
         return self.tables.clock_table("clock_pairs")
 
