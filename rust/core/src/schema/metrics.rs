@@ -42,7 +42,7 @@ pub enum Unit {
 macro_rules! metrics {
     (
         $(#[$doc_of_set:meta])*
-        $set:ident of $value:ty, summed by $sum:expr; $($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?
+        $set:ident of $value:ty, summed by $sum:expr; $($(#[$doc:meta])* $variant:ident = $name:expr),+ $(,)?
     ) => {
         $(#[$doc_of_set])*
         #[derive(
@@ -86,7 +86,7 @@ pub(super) use metrics;
 
 /// Declares the metrics of all rows.
 macro_rules! metrics_of_rows {
-    ([] $($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
+    ([] $($(#[doc = $doc:expr])+ $variant:ident = $name:tt $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
         metrics! {
             /// Metrics with integer values, whose sums do not depend on the order.
             ///

@@ -195,7 +195,7 @@ const LATE_TARGET: &str = "What the target does before it posts its window.";
 
 /// Declares the patterns of the rows that are wait states.
 macro_rules! patterns_of_rows {
-    ([] $($(#[doc = $doc:literal])+ $variant:ident = $name:literal $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
+    ([] $($(#[doc = $doc:expr])+ $variant:ident = $name:tt $(in $unit:ident)? $({ $($field:tt)* })?,)+) => {
         const PATTERNS: &[Pattern] = &[$($(Pattern { kind: Metric::$variant, $($field)* },)?)+];
     };
 }

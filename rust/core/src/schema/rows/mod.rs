@@ -20,6 +20,8 @@ mod threads;
 #[macro_use]
 mod one_sided;
 #[macro_use]
+mod one_sided_library;
+#[macro_use]
 mod shmem;
 #[macro_use]
 mod armci;
