@@ -11,9 +11,9 @@ pub mod patterns;
 pub mod queue_metrics;
 pub mod tables;
 
-pub use cost_classes::Class;
 pub(crate) use cost_classes::Classes;
-pub use metrics::{CostMetric, Metric, MetricSet, Unit};
+pub use cost_classes::{Class, CostMetric};
+pub use metrics::{Metric, MetricSet, Unit};
 pub use patterns::{Paradigm, Pattern, Position};
 pub use queue_metrics::QueueMetric;
 pub use tables::{Column, Table};
