@@ -1,8 +1,7 @@
-"""Write docs/findings.md from the rules of findings: ``python docs/make_findings.py``."""
+"""The page docs/findings.md, made from the rules of findings."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait.analysis.findings import rules
@@ -10,7 +9,6 @@ from whywait.analysis.findings import rules
 if TYPE_CHECKING:
     from whywait.analysis.findings.finding import Rule
 
-TARGET = Path(__file__).with_name("findings.md")
 INTRODUCTION = """\
 # I see X: what do I do?
 
@@ -48,7 +46,3 @@ def section(rule: Rule) -> str:
     lines += ["| value | unit | meaning |", "|---|---|---|"]
     lines += [f"| `{name}` | {unit} | {meaning} |" for name, (unit, meaning) in rule.figures.items()]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page(), encoding="utf-8")

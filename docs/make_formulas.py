@@ -1,4 +1,4 @@
-"""Write docs/formulas.md from the comments of the sources: ``python docs/make_formulas.py``."""
+"""The page docs/formulas.md, made from the comments of the sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
-TARGET = Path(__file__).with_name("formulas.md")
 SOURCES = (("rust/core/src", "*.rs"), ("python/whywait", "*.py"))
 INTRODUCTION = """\
 # Formulas
@@ -141,7 +140,3 @@ def page() -> str:
         where = "; ".join(places_of)
         rows.append(f"| {kind} {number} | {title} | {where} |\n")
     return INTRODUCTION + "".join(rows)
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page(), encoding="utf-8")

@@ -1,8 +1,7 @@
-"""Write docs/metrics.md from the metric tree: ``python docs/make_metrics.py``."""
+"""The page docs/metrics.md, made from the metric tree."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait.model.metrics import metric_tree
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
     from whywait.model.metrics import Metric, MetricTree
 
-TARGET = Path(__file__).with_name("metrics.md")
 UNITS = {"sec": "seconds", "occ": "occurrences", "bytes": "bytes", "elements": "elements"}
 INTRODUCTION = """\
 # Metrics
@@ -45,7 +43,3 @@ def _lines(tree: MetricTree, metric: Metric, depth: int) -> Iterator[str]:
     yield f"{'  ' * depth}* *{metric.display_name}* `{metric.name}`{formula}: {wait}{metric.description}\n"
     for child in tree.children(metric.name):
         yield from _lines(tree, child, depth + 1)
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page(), encoding="utf-8")

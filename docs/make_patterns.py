@@ -1,8 +1,7 @@
-"""Write docs/patterns.md from the rows of the core: ``python docs/make_patterns.py``."""
+"""The page docs/patterns.md, made from the rows of the core."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait.model.schema import patterns
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
     from whywait.model.schema import Pattern
 
-TARGET = Path(__file__).with_name("patterns.md")
 NAMES = {
     "MPI": "MPI",
     "SHMEM": "OpenSHMEM",
@@ -87,7 +85,3 @@ def _row(pattern: Pattern) -> str:
     link = f"[{name}](../tests/patterns/{pattern.document}.md)"
     completion = " Completion." if pattern.is_completion else ""
     return f"| {link} | `{pattern.kind}` | {pattern.description}{completion} | {pattern.source} |\n"
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page(), encoding="utf-8")

@@ -1,8 +1,7 @@
-"""Write docs/tables.md from the tables that the core declares: ``python docs/make_tables.py``."""
+"""The page docs/tables.md, made from the tables that the core declares."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whywait.model.schema import tables
@@ -12,7 +11,6 @@ if TYPE_CHECKING:
 
     from whywait.model.schema import Table
 
-TARGET = Path(__file__).with_name("tables.md")
 INTRODUCTION = """\
 # Tables
 
@@ -40,7 +38,3 @@ def _lines(table: Table) -> Iterator[str]:
     for column in table.columns:
         mark = " *" if column.is_joined else ""
         yield f"| `{column.name}`{mark} | {column.type} | {column.unit} | {column.meaning} |\n"
-
-
-if __name__ == "__main__":
-    TARGET.write_text(page(), encoding="utf-8")

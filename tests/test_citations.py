@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
-from tests.test_docs import ROOT, headings
+from tests.test_docs import ROOT, headings, pages
 
-PAGES = {page.name: headings(page) for page in (ROOT / "docs").glob("*.md")}
 WORKS = tomllib.loads((ROOT / "tests/data/works.toml").read_text())
 
 FILES = sorted(
@@ -91,12 +91,18 @@ def test_the_list_of_works_and_the_references_agree():
     assert all(f"**{work['reference']}**" in references for work in WORKS.values())
 
 
+@cache
+def sections() -> dict[str, set[str]]:
+    """The anchors of the pages of the documentation."""
+    return {page.name: headings(text) for page, text in pages().items() if page.parent.name == "docs"}
+
+
 def unresolved(path: Path) -> list[str]:
     """What a file cites that does not exist, and numbers that do not say what they are the numbers of."""
     text = path.read_text(encoding="utf-8")
     # Documents of the patterns are no pages of the documentation; test_docs follows links to them.
     anchors = re.findall(r"\b(\w+\.md)#([\w-]+)", text)
-    found = [f"{page}#{anchor}" for page, anchor in anchors if page in PAGES and anchor not in PAGES[page]]
+    found = [f"{page}#{anchor}" for page, anchor in anchors if anchor not in sections().get(page, {anchor})]
     for work, kind, cited in citations(path):
         found += [f"{work}, {kind} {number}" for number in sorted(cited - numbers(WORKS[work].get(kind, [])))]
     found += re.findall(r"\b[Tt]hesis,? (?:eqs?\.|§|\d)", prose(path))

@@ -108,10 +108,3 @@ def test_every_figure_of_every_rule_is_checked():
             assert any(key[1] == figure for key in CHECKS), (name, figure)
             if rule.finds:
                 assert (name, figure) in CHECKS, (name, figure)
-
-
-def test_every_figure_is_documented():
-    document = (Path(__file__).parents[1] / "docs/findings.md").read_text(encoding="utf-8")
-    for name, rule in rules().items():
-        for figure, (unit, meaning) in rule.figures.items():
-            assert f"| `{figure}` | {unit} | {meaning} |" in document, name

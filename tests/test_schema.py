@@ -3,7 +3,6 @@
 import inspect
 import json
 import re
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,7 +14,8 @@ from whywait.model.schema import cost_classes, patterns, tables
 from whywait.model.tables import empty_numbered
 from whywait.store.dataset import type_name
 
-ROOT = Path(__file__).parents[1]
+from tests.test_docs import ROOT, SITE
+
 TREE = metric_tree()
 
 
@@ -177,7 +177,7 @@ def test_columns_are_explained_and_the_dataset_is_listed():
         assert table.columns
         assert all(column.meaning for column in table.columns), name
         assert table.schema.names == list(declared(table))
-        assert (f"[`{name}`](tables.md#{name})" in listed) == table.is_stored
+        assert (f"[`{name}`]({SITE}tables.html#{name})" in listed) == table.is_stored
         assert isinstance(table.schema, pa.Schema)
 
 

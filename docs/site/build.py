@@ -1,11 +1,13 @@
 """Build the documentation site: ``python docs/site/build.py OUTPUT``.
 
-The pages are those of the repository, in its layout, so that links between them work there and here. Added are an
-interface reference from docstrings and a report of the trace that ships with the project. Every warning is an error.
+The pages are those of the repository, in its layout, so that links between them work there and here. Added are pages
+that are made from the program, an interface reference from docstrings, and a report of the trace that ships with the
+project. Every warning is an error.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -16,6 +18,8 @@ from pathlib import Path
 import whywait
 
 ROOT = Path(__file__).parents[2]
+#: Where the site is published: pages of the repository link there to those that only the site has.
+SITE = "https://whywait.github.io/whywait"
 #: Pages, and what they show or link to.
 CONTENT = (
     "*.md",
@@ -47,6 +51,16 @@ def copy(target: Path) -> None:
         shutil.copyfile(path, target / path.name)
 
 
+def make(source: Path) -> None:
+    """Write the pages that are made from the program, and let links to them lead there."""
+    pages = source / "docs"
+    subprocess.run([sys.executable, ROOT / "docs/make_pages.py", pages], check=True)  # noqa: S603
+    for page in source.rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        here = Path(os.path.relpath(pages, page.parent)).as_posix()
+        page.write_text(re.sub(rf"\({SITE}/docs/(\w+)\.html", rf"({here}/\1.md", text), encoding="utf-8")
+
+
 def name_new_pages(source: Path) -> None:
     """List pages of docs/ that no section names yet under *Reference*, so that every page is reached."""
     sections = {path: path.read_text(encoding="utf-8") for path in source.glob("*.md")}
@@ -70,6 +84,7 @@ def build(output: Path) -> None:
         source = Path(scratch) / "source"
         source.mkdir()
         copy(source)
+        make(source)
         name_new_pages(source)
         plain_links_to_folders(source)
         whywait.analyze(ROOT / "tests/data/stencil").write_html(source / "demo.html")
