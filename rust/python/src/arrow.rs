@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Int64Builder, UInt16Builder};
+use arrow_array::builder::UInt16Builder;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray, UInt16DictionaryArray};
 use arrow_schema::{ArrowError, Field, Schema};
@@ -103,19 +103,5 @@ impl Names {
 
     pub(crate) fn finish(mut self) -> ArrayRef {
         Arc::new(UInt16DictionaryArray::new(self.keys.finish(), Arc::new(StringArray::from(self.distinct))))
-    }
-}
-
-/// A column of nullable numbers.
-#[derive(Default)]
-pub(crate) struct Optional(Int64Builder);
-
-impl Optional {
-    pub(crate) fn push(&mut self, value: Option<u32>) {
-        self.0.append_option(value.map(i64::from));
-    }
-
-    pub(crate) fn finish(mut self) -> ArrayRef {
-        Arc::new(self.0.finish())
     }
 }

@@ -1,14 +1,13 @@
 //! Finds the main cause of waiting at each call path, from a table of wait states.
 
-use std::sync::Arc;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
-use arrow_array::{Array, ArrayRef, Float64Array, Int32Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_array::{Array, RecordBatch};
 use pyo3::prelude::*;
 use whywait_core::query::blame::{Blame, Wait};
 
 use crate::arrow::Table;
+use crate::rows::Rows;
 use crate::waits::fold;
 
 /// Sums wait states at some call paths by kind and call path, with the main cause of each.
@@ -30,19 +29,15 @@ pub(crate) fn blame(
     }
     let places =
         fold(py, &waits, |_, batch| of(batch, &ranks, &wanted, window), Blame::with)?.unwrap_or_default().places();
-    let causes = || places.iter().map(|place| place.cause);
-    Table::new(vec![
-        ("kind", Arc::new(UInt32Array::from_iter_values(places.iter().map(|place| place.kind)))),
-        ("callpath", Arc::new(UInt32Array::from_iter_values(places.iter().map(|place| place.callpath)))),
-        ("instances", Arc::new(UInt64Array::from_iter_values(places.iter().map(|place| place.instances)))),
-        ("waiting", Arc::new(Float64Array::from_iter_values(places.iter().map(|place| place.waiting)))),
-        (
-            "cause_callpath",
-            Arc::new(causes().map(|it| it.and_then(|it| it.callpath)).collect::<UInt32Array>()) as ArrayRef,
-        ),
-        ("cause_rank", Arc::new(causes().map(|it| it.map(|it| it.rank)).collect::<Int32Array>())),
-        ("cause_waiting", Arc::new(causes().map(|it| it.map(|it| it.waiting)).collect::<Float64Array>())),
-    ])
+    Rows::of(&places)
+        .column("kind", |place| place.kind)
+        .column("callpath", |place| place.callpath)
+        .column("instances", |place| place.instances)
+        .column("waiting", |place| place.waiting)
+        .column("cause_callpath", |place| place.cause.and_then(|cause| cause.callpath))
+        .column("cause_rank", |place| place.cause.map(|cause| cause.rank))
+        .column("cause_waiting", |place| place.cause.map(|cause| cause.waiting))
+        .finish()
 }
 
 /// The sums of a batch; `None` if it has other columns.

@@ -1,22 +1,21 @@
 //! What is known about the clocks of a run, as tables and plain data.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow_array::{BooleanArray, Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use whywait_core::analysis::Analysis as CoreAnalysis;
-use whywait_core::clocks::{BINS, Cell, Domain, Kind, Method, OfDomain, OfPair, Options, Report, Rewritten};
+use whywait_core::clocks::{BINS, Cell, Domain, Kind, Method, OfDomain, OfProcess, Options, Report, Rewritten};
 use whywait_core::export::archive;
-use whywait_core::ids::ProcessId;
+use whywait_core::ids::{LocationId, ProcessId};
 use whywait_core::trace::decode::Progress;
 use whywait_otf2::Recording;
 
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Table};
+use crate::arrow::Table;
 use crate::errors::UsageError;
+use crate::rows::Rows;
 
 /// Rows of the table of violations.
 const MOST: usize = 10_000;
@@ -127,97 +126,64 @@ fn violations(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let mut rows: Vec<(&(Kind, ProcessId, ProcessId), &Cell)> = cells.filter(|(_, cell)| cell.violated > 0).collect();
     rows.sort_by_key(|(key, cell)| (-cell.worst, **key));
     rows.truncate(MOST);
-    let mut kinds = Names::with_capacity(rows.len());
-    for ((kind, ..), _) in &rows {
-        kinds.push(kind.name());
-    }
     let begin = report.map_or(0, |report| report.span.0);
-    let ranks = |of: fn(&(Kind, ProcessId, ProcessId)) -> ProcessId| {
-        Arc::new(Int32Array::from_iter_values(rows.iter().map(|(key, _)| rank(analysis, of(key)))))
-    };
-    let counts = |of: fn(&Cell) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(|(_, cell)| of(cell))));
-    let lengths = |of: fn(&Cell) -> i64| {
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, cell)| analysis.seconds(of(cell)))))
-    };
-    let times = |of: fn(&Cell) -> i64| {
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|(_, cell)| analysis.seconds(of(cell) - begin))))
-    };
-    let location = |cell: &Cell| cell.worst_at.map_or(0, |at| at.location.number());
-    Table::new(vec![
-        ("kind", kinds.finish()),
-        ("from_rank", ranks(|(_, from, _)| *from)),
-        ("to_rank", ranks(|(_, _, to)| *to)),
-        ("checked", counts(|cell| cell.checked)),
-        ("violated", counts(|cell| cell.violated)),
-        ("sum", lengths(|cell| cell.sum)),
-        ("worst", lengths(|cell| cell.worst)),
-        ("worst_location", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|(_, cell)| location(cell))))),
-        ("worst_time", times(|cell| cell.worst_at.map_or(0, |at| at.time))),
-        ("first_time", times(|cell| cell.first)),
-        ("last_time", times(|cell| cell.last)),
-    ])
+    let at = |time: i64| analysis.seconds(time - begin);
+    Rows::of(&rows)
+        .names("kind", |((kind, ..), _)| kind.name())
+        .column("from_rank", |((_, from, _), _)| rank(analysis, *from))
+        .column("to_rank", |((_, _, to), _)| rank(analysis, *to))
+        .column("checked", |(_, cell)| cell.checked)
+        .column("violated", |(_, cell)| cell.violated)
+        .column("sum", |(_, cell)| analysis.seconds(cell.sum))
+        .column("worst", |(_, cell)| analysis.seconds(cell.worst))
+        .column("worst_location", |(_, cell)| cell.worst_at.map_or(0, |at| at.location.number()))
+        .column("worst_time", |(_, cell)| at(cell.worst_at.map_or(0, |at| at.time)))
+        .column("first_time", |(_, cell)| at(cell.first))
+        .column("last_time", |(_, cell)| at(cell.last))
+        .finish()
 }
 
 fn course(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
-    let mut kinds = Names::default();
-    let (mut bins, mut begins, mut worst) = (Vec::new(), Vec::new(), Vec::new());
-    let mut counts = [Vec::new(), Vec::new(), Vec::new()];
-    if let Some(report) = report {
-        let length = report.span.1 - report.span.0 + 1;
-        for kind in Kind::ALL.into_iter().filter(|&kind| report.census.of_kind(kind).0 > 0) {
-            for (bin, cell) in report.census.course[kind as usize].iter().enumerate() {
-                kinds.push(kind.name());
-                bins.push(bin as u32);
-                begins.push(analysis.seconds(length) * bin as f64 / BINS as f64);
-                counts[0].push(cell.checked);
-                counts[1].push(cell.violated);
-                counts[2].push(report.left.course[kind as usize][bin].violated);
-                worst.push(analysis.seconds(cell.worst));
-            }
-        }
-    }
-    let [checked, violated, left] = counts;
-    Table::new(vec![
-        ("kind", kinds.finish()),
-        ("bin", Arc::new(UInt32Array::from(bins))),
-        ("begin", Arc::new(Float64Array::from(begins))),
-        ("checked", Arc::new(UInt64Array::from(checked))),
-        ("violated", Arc::new(UInt64Array::from(violated))),
-        ("worst", Arc::new(Float64Array::from(worst))),
-        ("left", Arc::new(UInt64Array::from(left))),
-    ])
+    let bins = report.into_iter().flat_map(|report| {
+        let width = analysis.seconds(report.span.1 - report.span.0 + 1);
+        let kinds = Kind::ALL.into_iter().filter(|&kind| report.census.of_kind(kind).0 > 0);
+        kinds.flat_map(move |kind| {
+            let cells = report.census.course[kind as usize].iter().zip(&report.left.course[kind as usize]);
+            cells.enumerate().map(move |(bin, (cell, left))| (kind, bin, width * bin as f64 / BINS as f64, cell, left))
+        })
+    });
+    Rows::of(bins)
+        .names("kind", |(kind, ..)| kind.name())
+        .column("bin", |(_, bin, ..)| bin as u32)
+        .column("begin", |(_, _, begin, ..)| begin)
+        .column("checked", |(.., cell, _)| cell.checked)
+        .column("violated", |(.., cell, _)| cell.violated)
+        .column("worst", |(.., cell, _)| analysis.seconds(cell.worst))
+        .column("left", |(.., left)| left.violated)
+        .finish()
 }
 
 fn processes(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let trace = &analysis.result.trace;
     let rows = report.map_or(&[][..], |report| &report.processes);
     let domains = report.map_or(&[][..], |report| &report.domains);
-    let own = || rows.iter().map(|row| &domains[row.domain as usize]);
-    let all = (0..rows.len()).map(ProcessId::at);
+    let own = |row: &OfProcess| &domains[row.domain as usize];
     let records = trace.records();
-    let nodes = rows.iter().map(|row| Some(records.string(records.system_tree_node(row.node)?.name)));
-    let moved = |of: fn((i64, i64, i64)) -> i64| {
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(of(row.moved)))))
-    };
-    let measured = |of: fn((i64, i64)) -> i64| {
-        let values = rows.iter().map(|row| row.measured.map(|measured| analysis.seconds(of(measured))));
-        Arc::new(values.collect::<Float64Array>())
-    };
     let real = |ticks: f64| ticks / trace.resolution as f64;
-    Table::new(vec![
-        ("rank", Arc::new(Int32Array::from_iter_values(all.map(|process| rank(analysis, process))))),
-        ("node", Arc::new(nodes.collect::<StringArray>())),
-        ("measured_begin", measured(|(begin, _)| begin)),
-        ("measured_end", measured(|(_, end)| end)),
-        ("moved_begin", moved(|(begin, ..)| begin)),
-        ("moved_end", moved(|(_, end, _)| end)),
-        ("moved_max", moved(|(.., most)| most)),
-        ("violated", Arc::new(UInt64Array::from_iter_values(rows.iter().map(|row| row.violated)))),
-        ("domain", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.domain)))),
-        ("pieces", Arc::new(UInt32Array::from_iter_values(own().map(|domain| domain.pieces)))),
-        ("drift", Arc::new(own().map(|domain| drift(report, domain)).collect::<Float64Array>())),
-        ("uncertainty", Arc::new(own().map(|domain| domain.uncertainty.map(real)).collect::<Float64Array>())),
-    ])
+    Rows::of(rows.iter().enumerate())
+        .column("rank", |(process, _)| rank(analysis, ProcessId::at(process)))
+        .column("node", |(_, row)| Some(records.string(records.system_tree_node(row.node)?.name)))
+        .column("measured_begin", |(_, row)| row.measured.map(|(begin, _)| analysis.seconds(begin)))
+        .column("measured_end", |(_, row)| row.measured.map(|(_, end)| analysis.seconds(end)))
+        .column("moved_begin", |(_, row)| analysis.seconds(row.moved.0))
+        .column("moved_end", |(_, row)| analysis.seconds(row.moved.1))
+        .column("moved_max", |(_, row)| analysis.seconds(row.moved.2))
+        .column("violated", |(_, row)| row.violated)
+        .column("domain", |(_, row)| row.domain)
+        .column("pieces", |(_, row)| own(row).pieces)
+        .column("drift", |(_, row)| drift(report, own(row)))
+        .column("uncertainty", |(_, row)| own(row).uncertainty.map(real))
+        .finish()
 }
 
 /// The drift of a domain's line, ppm.
@@ -230,73 +196,54 @@ fn drift(report: Option<&Report>, domain: &OfDomain) -> Option<f64> {
 fn domains(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let trace = &analysis.result.trace;
     let rows = report.map_or(&[][..], |report| &report.domains);
-    let numbers = |of: fn(&OfDomain) -> u32| Arc::new(UInt32Array::from_iter_values(rows.iter().map(of)));
     let real = |ticks: f64| ticks / trace.resolution as f64;
-    let added = |of: fn((f64, f64)) -> f64| {
-        Arc::new(rows.iter().map(|row| row.added.map(|added| real(of(added)))).collect::<Float64Array>())
-    };
-    let ranks = rows.iter().map(|row| rank(analysis, trace.definitions.locations[row.first].process));
-    Table::new(vec![
-        ("domain", Arc::new(UInt32Array::from_iter_values(0..rows.len() as u32))),
-        ("rank", Arc::new(Int32Array::from_iter_values(ranks))),
-        ("location", numbers(|row| row.first.number())),
-        ("locations", numbers(|row| row.locations)),
-        ("device", Arc::new(rows.iter().map(|row| Some(row.is_device)).collect::<BooleanArray>())),
-        ("reference", numbers(|row| row.reference)),
-        ("pieces", numbers(|row| row.pieces)),
-        ("offset_begin", added(|(begin, _)| begin)),
-        ("offset_end", added(|(_, end)| end)),
-        ("drift", Arc::new(rows.iter().map(|row| drift(report, row)).collect::<Float64Array>())),
-        ("uncertainty", Arc::new(rows.iter().map(|row| row.uncertainty.map(real)).collect::<Float64Array>())),
-    ])
+    Rows::of(rows.iter().enumerate())
+        .column("domain", |(number, _)| number as u32)
+        .column("rank", |(_, row)| rank(analysis, trace.definitions.locations[row.first].process))
+        .column("location", |(_, row)| row.first.number())
+        .column("locations", |(_, row)| row.locations)
+        .column("device", |(_, row)| row.is_device)
+        .column("reference", |(_, row)| row.reference)
+        .column("pieces", |(_, row)| row.pieces)
+        .column("offset_begin", |(_, row)| row.added.map(|(begin, _)| real(begin)))
+        .column("offset_end", |(_, row)| row.added.map(|(_, end)| real(end)))
+        .column("drift", |(_, row)| drift(report, row))
+        .column("uncertainty", |(_, row)| row.uncertainty.map(real))
+        .finish()
 }
 
 fn moves(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
-    let (mut locations, mut ranks, mut times, mut moved) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    if let Some(report) = report {
+    let moves = report.into_iter().flat_map(|report| {
         let length = analysis.seconds(report.span.1 - report.span.0);
-        for (location, moves) in &report.moves {
-            let process = analysis.result.trace.definitions.locations[*location].process;
-            for (bin, &ticks) in moves.iter().enumerate() {
-                locations.push(location.number());
-                ranks.push(rank(analysis, process));
-                times.push(length * bin as f64 / BINS as f64);
-                moved.push(analysis.seconds(ticks));
-            }
-        }
-    }
-    Table::new(vec![
-        ("location", Arc::new(UInt32Array::from(locations))),
-        ("rank", Arc::new(Int32Array::from(ranks))),
-        ("time", Arc::new(Float64Array::from(times))),
-        ("moved", Arc::new(Float64Array::from(moved))),
-    ])
+        report.moves.iter().flat_map(move |(location, moves)| {
+            moves.iter().enumerate().map(move |(bin, &ticks)| (*location, length * bin as f64 / BINS as f64, ticks))
+        })
+    });
+    let process = |location: LocationId| analysis.result.trace.definitions.locations[location].process;
+    Rows::of(moves)
+        .column("location", |(location, ..)| location.number())
+        .column("rank", |(location, ..)| rank(analysis, process(location)))
+        .column("time", |(_, time, _)| time)
+        .column("moved", |(.., ticks)| analysis.seconds(ticks))
+        .finish()
 }
 
 fn pairs(analysis: &Analysis, report: Option<&Report>) -> PyResult<Table> {
     let rows = report.map_or(&[][..], |report| &report.pairs);
-    let numbers = |of: fn(&OfPair) -> u32| Arc::new(UInt32Array::from_iter_values(rows.iter().map(of)));
-    let counts = |of: fn(&OfPair) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(of)));
     let real = |ticks: f64| ticks / analysis.result.trace.resolution as f64;
-    let lengths =
-        |of: fn(&OfPair) -> f64| Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| real(of(row)))));
-    let ends = |of: fn(&[(f64, f64); 2]) -> f64| {
-        let values = rows.iter().map(|row| row.ranges.as_ref().map(|ranges| real(of(ranges))));
-        Arc::new(values.collect::<Float64Array>())
-    };
-    let drifts = rows.iter().map(|row| 1e6 * row.line.1);
-    Table::new(vec![
-        ("first", numbers(|row| row.domains.0)),
-        ("second", numbers(|row| row.domains.1)),
-        ("lower_bounds", counts(|row| row.bounds.0)),
-        ("upper_bounds", counts(|row| row.bounds.1)),
-        ("offset", lengths(|row| row.line.0)),
-        ("drift", Arc::new(Float64Array::from_iter_values(drifts))),
-        ("margin", lengths(|row| row.margin)),
-        ("lowest_begin", ends(|[begin, _]| begin.0)),
-        ("highest_begin", ends(|[begin, _]| begin.1)),
-        ("lowest_end", ends(|[_, end]| end.0)),
-        ("highest_end", ends(|[_, end]| end.1)),
-        ("uncertainty", ends(|ranges| ranges.iter().map(|(low, high)| (high - low) / 2.0).fold(0.0, f64::max))),
-    ])
+    let half = |(low, high): (f64, f64)| (high - low) / 2.0;
+    Rows::of(rows)
+        .column("first", |row| row.domains.0)
+        .column("second", |row| row.domains.1)
+        .column("lower_bounds", |row| row.bounds.0)
+        .column("upper_bounds", |row| row.bounds.1)
+        .column("offset", |row| real(row.line.0))
+        .column("drift", |row| 1e6 * row.line.1)
+        .column("margin", |row| real(row.margin))
+        .column("lowest_begin", |row| row.ranges.map(|[begin, _]| real(begin.0)))
+        .column("highest_begin", |row| row.ranges.map(|[begin, _]| real(begin.1)))
+        .column("lowest_end", |row| row.ranges.map(|[_, end]| real(end.0)))
+        .column("highest_end", |row| row.ranges.map(|[_, end]| real(end.1)))
+        .column("uncertainty", |row| row.ranges.map(|ranges| real(ranges.map(half).into_iter().fold(0.0, f64::max))))
+        .finish()
 }

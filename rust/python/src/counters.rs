@@ -1,17 +1,15 @@
 //! Recorded counters as tables: definitions, totals, and totals over intervals of time.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::analysis::Analysis as CoreAnalysis;
-use whywait_core::counters::{Change, Stretch};
+use whywait_core::counters::{Bin, Change, Stretch};
 use whywait_core::ids::{CallPathId, LocationId};
 use whywait_core::trace::counters::{Counter, CounterCell, Kind};
 
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Optional, Table};
+use crate::arrow::Table;
 use crate::errors::UsageError;
+use crate::rows::Rows;
 
 fn all(analysis: &Analysis) -> &[Counter] {
     &analysis.result.trace.definitions.counters.all
@@ -20,31 +18,21 @@ fn all(analysis: &Analysis) -> &[Counter] {
 /// Definitions of counters.
 pub(crate) fn definitions(analysis: &Analysis) -> PyResult<Table> {
     let counters = all(analysis);
-    let text = |get: fn(&Counter) -> &str| -> ArrayRef {
-        Arc::new(counters.iter().map(|counter| Some(get(counter))).collect::<StringArray>())
-    };
-    let [mut types, mut modes, mut occurrences, mut kinds] = std::array::from_fn(|_| Names::default());
-    for (counter, kind) in counters.iter().zip(&analysis.result.counters.kinds) {
-        types.push(counter.metric_type.name().unwrap_or("UNKNOWN"));
-        modes.push(counter.mode.name().unwrap_or("UNKNOWN"));
-        occurrences.push(counter.occurrence.name().unwrap_or("UNKNOWN"));
-        kinds.push(match kind {
+    Rows::of(counters.iter().zip(&analysis.result.counters.kinds).enumerate())
+        .column("counter", |(number, _)| number as u32)
+        .column("name", |(_, (counter, _))| counter.name.as_str())
+        .column("description", |(_, (counter, _))| counter.description.as_str())
+        .column("unit", |(_, (counter, _))| counter.unit.as_str())
+        .names("type", |(_, (counter, _))| counter.metric_type.name().unwrap_or("UNKNOWN"))
+        .names("mode", |(_, (counter, _))| counter.mode.name().unwrap_or("UNKNOWN"))
+        .names("occurrence", |(_, (counter, _))| counter.occurrence.name().unwrap_or("UNKNOWN"))
+        .names("kind", |(_, (_, kind))| match kind {
             Kind::Total | Kind::Change { .. } => "total",
             Kind::Level { .. } | Kind::Samples => "level",
-        });
-    }
-    Table::new(vec![
-        ("counter", Arc::new(UInt32Array::from_iter_values(0..counters.len() as u32))),
-        ("name", text(|counter| &counter.name)),
-        ("description", text(|counter| &counter.description)),
-        ("unit", text(|counter| &counter.unit)),
-        ("type", types.finish()),
-        ("mode", modes.finish()),
-        ("occurrence", occurrences.finish()),
-        ("kind", kinds.finish()),
-        ("integer", Arc::new(counters.iter().map(|counter| Some(!counter.is_real)).collect::<BooleanArray>())),
-        ("factor", Arc::new(Float64Array::from_iter_values(counters.iter().map(Counter::factor)))),
-    ])
+        })
+        .column("integer", |(_, (counter, _))| !counter.is_real)
+        .column("factor", |(_, (counter, _))| counter.factor())
+        .finish()
 }
 
 /// Totals of counters.
@@ -52,10 +40,7 @@ pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Tabl
     let counters = all(analysis);
     let factors: Vec<f64> = counters.iter().map(Counter::factor).collect();
     let resolution = analysis.result.trace.resolution as f64;
-    let number = |get: &dyn Fn(&CounterCell) -> f64| -> ArrayRef {
-        let scaled = |cell: &CounterCell| get(cell) * factors[cell.counter as usize];
-        Arc::new(Float64Array::from_iter_values(cells.iter().map(scaled)))
-    };
+    let factor = |cell: &CounterCell| factors[cell.counter as usize];
     let kinds = &analysis.result.counters.kinds;
     // A level is integrated over ticks.
     let amount = |cell: &CounterCell| match kinds[cell.counter as usize] {
@@ -63,23 +48,18 @@ pub(crate) fn cells(analysis: &Analysis, cells: &[CounterCell]) -> PyResult<Tabl
         Kind::Samples => cell.sums.area.value() / (2.0 * resolution),
         Kind::Total | Kind::Change { .. } => cell.sums.amount.value(),
     };
-    let mut callpaths = Optional::default();
-    for cell in cells {
-        callpaths.push(cell.callpath.known());
-    }
     let is_level = |cell: &CounterCell| matches!(kinds[cell.counter as usize], Kind::Level { .. } | Kind::Samples);
-    let seconds = cells.iter().map(|cell| if is_level(cell) { cell.sums.ticks as f64 / resolution } else { 0.0 });
-    Table::new(vec![
-        ("counter", Arc::new(UInt32Array::from_iter_values(cells.iter().map(|cell| cell.counter)))),
-        ("callpath", callpaths.finish()),
-        ("location", Arc::new(UInt32Array::from_iter_values(cells.iter().map(|cell| cell.location.number())))),
-        ("amount", number(&amount)),
-        ("seconds", Arc::new(Float64Array::from_iter_values(seconds))),
-        ("sampled", number(&|cell| cell.sums.sampled.value())),
-        ("samples", Arc::new(UInt64Array::from_iter_values(cells.iter().map(|cell| cell.sums.samples)))),
-        ("minimum", number(&|cell| cell.sums.range.0)),
-        ("maximum", number(&|cell| cell.sums.range.1)),
-    ])
+    Rows::of(cells)
+        .column("counter", |cell| cell.counter)
+        .column("callpath", |cell| cell.callpath.known().map(i64::from))
+        .column("location", |cell| cell.location.number())
+        .column("amount", |cell| amount(cell) * factor(cell))
+        .column("seconds", |cell| if is_level(cell) { cell.sums.ticks as f64 / resolution } else { 0.0 })
+        .column("sampled", |cell| cell.sums.sampled.value() * factor(cell))
+        .column("samples", |cell| cell.sums.samples)
+        .column("minimum", |cell| cell.sums.range.0 * factor(cell))
+        .column("maximum", |cell| cell.sums.range.1 * factor(cell))
+        .finish()
 }
 
 /// Intervals of time to sum counters over, as columns of equal length.
@@ -120,26 +100,18 @@ pub(crate) fn changes(analysis: &Analysis, py: Python<'_>, intervals: &Intervals
     let kinds = &analysis.result.counters.kinds;
     let counters = all(analysis);
     let resolution = trace.resolution as f64;
-    let amount = found.iter().map(|change| {
-        let is_level = matches!(kinds[change.counter as usize], Kind::Level { .. } | Kind::Samples);
-        change.amount * counters[change.counter as usize].factor() / if is_level { resolution } else { 1.0 }
-    });
-    let extreme = |get: fn(&Change) -> f64| -> ArrayRef {
-        let value = |change: &Change| {
-            let value = get(change);
-            value.is_finite().then(|| value * counters[change.counter as usize].factor())
-        };
-        Arc::new(found.iter().map(value).collect::<Float64Array>())
-    };
-    Table::new(vec![
-        ("stretch", Arc::new(UInt32Array::from_iter_values(found.iter().map(|change| change.stretch)))),
-        ("counter", Arc::new(UInt32Array::from_iter_values(found.iter().map(|change| change.counter)))),
-        ("amount", Arc::new(Float64Array::from_iter_values(amount))),
-        ("seconds", Arc::new(Float64Array::from_iter_values(found.iter().map(|c| c.ticks as f64 / resolution)))),
-        ("known", Arc::new(Float64Array::from_iter_values(found.iter().map(|c| c.known as f64 / resolution)))),
-        ("minimum", extreme(|change| change.range.0)),
-        ("maximum", extreme(|change| change.range.1)),
-    ])
+    let factor = |change: &Change| counters[change.counter as usize].factor();
+    let is_level = |change: &Change| matches!(kinds[change.counter as usize], Kind::Level { .. } | Kind::Samples);
+    let extreme = |change: &Change, value: f64| value.is_finite().then(|| value * factor(change));
+    Rows::of(&found)
+        .column("stretch", |change| change.stretch)
+        .column("counter", |change| change.counter)
+        .column("amount", |one| one.amount * factor(one) / if is_level(one) { resolution } else { 1.0 })
+        .column("seconds", |change| change.ticks as f64 / resolution)
+        .column("known", |change| change.known as f64 / resolution)
+        .column("minimum", |change| extreme(change, change.range.0))
+        .column("maximum", |change| extreme(change, change.range.1))
+        .finish()
 }
 
 /// All counters over time, in bins of equal width, on groups of `merged` locations.
@@ -150,16 +122,16 @@ pub(crate) fn courses(analysis: &Analysis, py: Python<'_>, merged: usize, bins: 
     let found = analysis.collective(py, find)?;
     let (trace, kinds) = (&analysis.result.trace, &analysis.result.counters.kinds);
     let counters = all(analysis);
-    let value = found.iter().map(|bin| {
+    let value = |bin: &Bin| {
         let is_level = matches!(kinds[bin.counter as usize], Kind::Level { .. } | Kind::Samples);
         bin.value * counters[bin.counter as usize].factor() * if is_level { 1.0 } else { trace.resolution as f64 }
-    });
-    Table::new(vec![
-        ("counter", Arc::new(UInt32Array::from_iter_values(found.iter().map(|bin| bin.counter)))),
-        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|bin| bin.location.number())))),
-        ("bin", Arc::new(UInt32Array::from_iter_values(found.iter().map(|bin| bin.bin)))),
-        ("value", Arc::new(Float64Array::from_iter_values(value))),
-    ])
+    };
+    Rows::of(&found)
+        .column("counter", |bin| bin.counter)
+        .column("location", |bin| bin.location.number())
+        .column("bin", |bin| bin.bin)
+        .column("value", value)
+        .finish()
 }
 
 /// The instances of a call path.
@@ -167,14 +139,11 @@ pub(crate) fn instances(analysis: &Analysis, py: Python<'_>, callpath: u32) -> P
     let find = move |result: &CoreAnalysis| whywait_core::counters::instances(&result.trace, CallPathId::new(callpath));
     let found = analysis.collective(py, find)?;
     let begin = analysis.begin();
-    let seconds = |time: fn(&Stretch) -> i64| {
-        Arc::new(Float64Array::from_iter_values(found.iter().map(|one| analysis.seconds(time(one) - begin))))
-    };
-    Table::new(vec![
-        ("location", Arc::new(UInt32Array::from_iter_values(found.iter().map(|one| one.location.number())))),
-        ("enter", seconds(|one| one.begin)),
-        ("leave", seconds(|one| one.end)),
-    ])
+    Rows::of(&found)
+        .column("location", |one| one.location.number())
+        .column("enter", |one| analysis.seconds(one.begin - begin))
+        .column("leave", |one| analysis.seconds(one.end - begin))
+        .finish()
 }
 
 /// Totals of all counters in a window.

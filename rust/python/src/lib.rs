@@ -32,6 +32,7 @@ mod reasons;
 mod recording;
 mod records;
 mod regions;
+mod rows;
 mod run;
 mod sampling;
 mod schema;

@@ -1,12 +1,9 @@
 //! The iterations of a loop, and communication by pairs of ranks.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int32Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::account::Group;
 use whywait_core::ids::CallPathId;
-use whywait_core::query::communication::{self, Pair, Traffic};
+use whywait_core::query::communication::{self};
 use whywait_core::query::iterations::{self, Iteration, Marker, Periodic, Request, Value};
 use whywait_core::query::parameters;
 use whywait_core::schema::Metric;
@@ -14,8 +11,9 @@ use whywait_core::schema::Metric;
 use whywait_otf2::enums::ParameterType;
 
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Optional, Table};
+use crate::arrow::Table;
 use crate::errors::UsageError;
+use crate::rows::Rows;
 
 /// The iterations of the loop whose marker is a call path or, by its name, a parameter: one row each, with a column for
 /// each kind of wait state that occurs in the run; and the call path of the marker.
@@ -58,20 +56,9 @@ pub(crate) fn find_iterations(
     };
     let request = Request { marker, computes };
     let found = analysis.collective(py, move |result| iterations::find(result, &request))?;
-    let rows = &found.rows;
     let resolution = analysis.result.trace.resolution as f64;
     let begin = analysis.begin();
-    let seconds = |ticks: fn(&Iteration) -> i64, since: i64| -> ArrayRef {
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(ticks(row) - since))))
-    };
-    let seconds_of = |ticks: &dyn Fn(&Iteration) -> i64| -> ArrayRef {
-        Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| analysis.seconds(ticks(row)))))
-    };
-    let mut critical = Optional::default();
-    for row in rows {
-        critical.push(row.critical_location.known());
-    }
-    let computation = rows.iter().map(|row| row.computation as f64 / resolution);
+    let seconds = |ticks: i64| analysis.seconds(ticks);
     let lead = |row: &Iteration| {
         let all = i128::from(row.latest) * i128::from(row.processes) - row.begins;
         all as f64 / f64::from(row.processes.max(1)) / resolution
@@ -80,29 +67,8 @@ pub(crate) fn find_iterations(
         Value::Same(value) => Some(parameters::text(definitions, kind, value)),
         Value::None | Value::Different => None,
     };
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("iteration", Arc::new((0..rows.len() as u32).collect::<UInt32Array>())),
-        ("begin", seconds(|row| row.begin, begin)),
-        ("latest", seconds(|row| row.latest, begin)),
-        ("pace", Arc::new(rows.iter().map(|row| row.pace as i32).collect::<Int32Array>())),
-        ("lead", Arc::new(Float64Array::from_iter_values(rows.iter().map(lead)))),
-        ("end", seconds(|row| row.end, begin)),
-        ("ranks", Arc::new(rows.iter().map(|row| row.processes).collect::<UInt32Array>())),
-        ("shortest", seconds(|row| row.shortest, 0)),
-        ("longest", seconds(|row| row.longest, 0)),
-        ("elapsed", seconds(|row| row.elapsed, 0)),
-        ("computation", Arc::new(Float64Array::from_iter_values(computation))),
-        ("most", seconds(|row| row.most, 0)),
-        ("slowest", Arc::new(rows.iter().map(|row| row.slowest as i32).collect::<Int32Array>())),
-        ("critical_path", seconds(|row| row.critical, 0)),
-        ("critical_location", critical.finish()),
-        ("value", Arc::new(rows.iter().map(value).collect::<StringArray>())),
-    ];
-    for (number, group) in GROUPS.into_iter().enumerate() {
-        columns.push((group, seconds_of(&|row| row.groups[number])));
-    }
     // Of each iteration, the names of the periodic operations that it has.
-    let names = |iteration: usize| {
+    let periodic = |iteration: usize| {
         let has = |one: &&Periodic| iteration % one.every == one.first;
         let name = |one: &Periodic| {
             analysis.result.trace.regions.name(definitions, analysis.result.trace.tree.region(one.callpath))
@@ -111,13 +77,32 @@ pub(crate) fn find_iterations(
         names.dedup();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    columns.push(("periodic", Arc::new((0..rows.len()).map(names).collect::<StringArray>())));
-    for (number, kind) in found.kinds.iter().enumerate() {
-        let waiting = found.waiting.iter().skip(number).step_by(found.kinds.len());
-        let waiting = waiting.map(|&ticks| ticks as f64 / resolution);
-        columns.push((kind.name(), Arc::new(Float64Array::from_iter_values(waiting))));
+    let mut table = Rows::of(found.rows.iter().enumerate())
+        .column("iteration", |(number, _)| number as u32)
+        .column("begin", |(_, row)| seconds(row.begin - begin))
+        .column("latest", |(_, row)| seconds(row.latest - begin))
+        .column("pace", |(_, row)| row.pace as i32)
+        .column("lead", |(_, row)| lead(row))
+        .column("end", |(_, row)| seconds(row.end - begin))
+        .column("ranks", |(_, row)| row.processes)
+        .column("shortest", |(_, row)| seconds(row.shortest))
+        .column("longest", |(_, row)| seconds(row.longest))
+        .column("elapsed", |(_, row)| seconds(row.elapsed))
+        .column("computation", |(_, row)| row.computation as f64 / resolution)
+        .column("most", |(_, row)| seconds(row.most))
+        .column("slowest", |(_, row)| row.slowest as i32)
+        .column("critical_path", |(_, row)| seconds(row.critical))
+        .column("critical_location", |(_, row)| row.critical_location.known().map(i64::from))
+        .column("value", |(_, row)| value(row));
+    for (group, name) in GROUPS.into_iter().enumerate() {
+        table = table.column(name, |(_, row)| seconds(row.groups[group]));
     }
-    Ok((Table::new(columns)?, found.callpath.known().unwrap_or(0)))
+    table = table.column("periodic", |(number, _)| periodic(number));
+    for (kind, metric) in found.kinds.iter().enumerate() {
+        let waiting = |iteration: usize| found.waiting[iteration * found.kinds.len() + kind];
+        table = table.column(metric.name(), |(number, _)| waiting(number) as f64 / resolution);
+    }
+    Ok((table.finish()?, found.callpath.known().unwrap_or(0)))
 }
 
 /// The columns of the groups of the account.
@@ -162,13 +147,13 @@ pub(crate) fn declared_loops(py: Python<'_>, analysis: &Bound<'_, Analysis>) -> 
     };
     let dynamic = (0..trace.tree.len()).filter(is_dynamic).map(|callpath| callpath as u32).collect();
     let found = analysis.collective(py, parameters::recorded)?;
-    let table = Table::new(vec![
-        ("parameter", Arc::new(found.iter().map(|each| Some(each.name.as_str())).collect::<StringArray>())),
-        ("least", Arc::new(found.iter().map(|each| each.least).collect::<UInt32Array>())),
-        ("most", Arc::new(found.iter().map(|each| each.most).collect::<UInt32Array>())),
-        ("rises", Arc::new(found.iter().map(|each| Some(each.rises)).collect::<BooleanArray>())),
-        ("share", Arc::new(found.iter().map(|each| each.share).collect::<Float64Array>())),
-    ])?;
+    let table = Rows::of(&found)
+        .column("parameter", |each| each.name.as_str())
+        .column("least", |each| each.least)
+        .column("most", |each| each.most)
+        .column("rises", |each| each.rises)
+        .column("share", |each| each.share)
+        .finish()?;
     Ok((dynamic, table))
 }
 
@@ -196,39 +181,24 @@ pub(crate) fn find_communication(
     let resolution = analysis.result.trace.resolution as f64;
     let seconds = |ticks: i128| ticks as f64 / resolution;
 
-    let pairs = &found.pairs;
-    let number = |number: fn(&Pair) -> u64| -> ArrayRef {
-        Arc::new(UInt64Array::from_iter_values(pairs.iter().map(|(_, pair)| number(pair))))
-    };
-    let time = |ticks: fn(&Pair) -> i128| -> ArrayRef {
-        Arc::new(Float64Array::from_iter_values(pairs.iter().map(|(_, pair)| seconds(ticks(pair)))))
-    };
-    let table = Table::new(vec![
-        ("rank", Arc::new(pairs.iter().map(|&((from, _), _)| from as i32).collect::<Int32Array>())),
-        ("peer", Arc::new(pairs.iter().map(|&((_, to), _)| to as i32).collect::<Int32Array>())),
-        ("messages", number(|pair| pair.messages.count)),
-        ("bytes", number(|pair| pair.messages.bytes)),
-        ("time", time(|pair| pair.messages.time)),
-        ("transfers", number(|pair| pair.transfers.count)),
-        ("transfer_bytes", number(|pair| pair.transfers.bytes)),
-        ("transfer_time", time(|pair| pair.transfers.time)),
-        ("waiting", time(|pair| pair.waiting)),
-    ])?;
-
-    let mut kinds = Names::default();
-    for ((kind, _), _) in &found.sizes {
-        kinds.push(kind.name());
-    }
-    let least = |&((_, class), _): &((_, u32), Traffic)| if class == 0 { 0 } else { 1u64 << (class - 1) };
-    let below = |&((_, class), _): &((_, u32), Traffic)| 1u64.checked_shl(class).unwrap_or(u64::MAX);
-    let sizes = &found.sizes;
-    let sizes = Table::new(vec![
-        ("kind", kinds.finish()),
-        ("least", Arc::new(sizes.iter().map(least).collect::<UInt64Array>())),
-        ("below", Arc::new(sizes.iter().map(below).collect::<UInt64Array>())),
-        ("count", Arc::new(sizes.iter().map(|(_, traffic)| traffic.count).collect::<UInt64Array>())),
-        ("bytes", Arc::new(sizes.iter().map(|(_, traffic)| traffic.bytes).collect::<UInt64Array>())),
-        ("time", Arc::new(sizes.iter().map(|(_, traffic)| seconds(traffic.time)).collect::<Float64Array>())),
-    ])?;
-    Ok((table, found.block, sizes))
+    let pairs = Rows::of(&found.pairs)
+        .column("rank", |&((from, _), _)| from as i32)
+        .column("peer", |&((_, to), _)| to as i32)
+        .column("messages", |(_, pair)| pair.messages.count)
+        .column("bytes", |(_, pair)| pair.messages.bytes)
+        .column("time", |(_, pair)| seconds(pair.messages.time))
+        .column("transfers", |(_, pair)| pair.transfers.count)
+        .column("transfer_bytes", |(_, pair)| pair.transfers.bytes)
+        .column("transfer_time", |(_, pair)| seconds(pair.transfers.time))
+        .column("waiting", |(_, pair)| seconds(pair.waiting))
+        .finish()?;
+    let sizes = Rows::of(&found.sizes)
+        .names("kind", |((kind, _), _)| kind.name())
+        .column("least", |&((_, class), _)| if class == 0 { 0 } else { 1u64 << (class - 1) })
+        .column("below", |&((_, class), _)| 1u64.checked_shl(class).unwrap_or(u64::MAX))
+        .column("count", |(_, traffic)| traffic.count)
+        .column("bytes", |(_, traffic)| traffic.bytes)
+        .column("time", |(_, traffic)| seconds(traffic.time))
+        .finish()?;
+    Ok((pairs, found.block, sizes))
 }

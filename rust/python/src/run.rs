@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{Int32Array, UInt32Array, UInt64Array};
 use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,7 +13,7 @@ use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Definitions, Event, Recording};
 use whywait_paraver::ParaverRecording;
 
-use crate::arrow::{Names, Table};
+use crate::arrow::Table;
 use crate::errors::{UsageError, archive_error, source_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
@@ -23,6 +22,7 @@ use crate::nsight;
 use crate::paraver;
 use crate::recording;
 use crate::records::{Columns, EventTable};
+use crate::rows::Rows;
 use crate::traced;
 
 /// A run whose definitions have been read.
@@ -62,24 +62,18 @@ impl Run {
 
 /// Locations in the order of their indexes.
 pub(crate) fn locations_table(records: &Definitions, definitions: &DefinitionIndex) -> PyResult<Table> {
-    let locations = &definitions.locations;
-    let mut kinds = Names::default();
-    for location in locations {
-        kinds.push(location.kind.name().unwrap_or("UNKNOWN"));
-    }
     let rank =
         |process: ProcessId| definitions.processes.get(process.index()).map_or(-1, |process| process.rank as i32);
-    let names = locations.iter().map(|location| Some(records.string(location.name)));
-    Table::new(vec![
-        ("location", Arc::new((0..locations.len() as u32).collect::<UInt32Array>())),
-        ("id", Arc::new(UInt64Array::from_iter_values(locations.iter().map(|location| location.id)))),
-        ("name", Arc::new(names.collect::<arrow_array::StringArray>())),
-        ("type", kinds.finish()),
-        ("group", Arc::new(UInt32Array::from_iter_values(locations.iter().map(|location| location.group)))),
-        ("rank", Arc::new(Int32Array::from_iter_values(locations.iter().map(|location| rank(location.process))))),
-        ("thread", Arc::new(Int32Array::from_iter_values(locations.iter().map(|location| location.thread as i32)))),
-        ("events", Arc::new(UInt64Array::from_iter_values(locations.iter().map(|location| location.events)))),
-    ])
+    Rows::of(definitions.locations.iter().enumerate())
+        .column("location", |(index, _)| index as u32)
+        .column("id", |(_, location)| location.id)
+        .column("name", |(_, location)| records.string(location.name))
+        .names("type", |(_, location)| location.kind.name().unwrap_or("UNKNOWN"))
+        .column("group", |(_, location)| location.group)
+        .column("rank", |(_, location)| rank(location.process))
+        .column("thread", |(_, location)| location.thread as i32)
+        .column("events", |(_, location)| location.events)
+        .finish()
 }
 
 /// Reads an archive and writes it again with the same content.

@@ -1,18 +1,15 @@
 //! Samples of the call path, as tables.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use arrow_array::{BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
-use whywait_core::ids::CallPathId;
-use whywait_core::sampling::{FunctionCost, FunctionTime, Sample, of_user_time, periods};
-use whywait_core::trace::call_samples::Usage;
+use whywait_core::sampling::{FunctionTime, Sample, of_user_time, periods};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::InterruptGeneratorMode;
 
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Table};
+use crate::arrow::Table;
+use crate::rows::Rows;
 
 /// Names of the metrics that samples give.
 pub(crate) const TIME: &str = "sampled_time";
@@ -55,45 +52,29 @@ pub(crate) fn samples(analysis: &Analysis, py: Python<'_>) -> PyResult<Table> {
         definitions.interrupt_generators.iter().map(|of| (of.id, of.interrupt_generator_mode)).collect();
     let lines = lines(definitions);
     let periods = periods(trace);
-    let weights = samples.iter().map(|sample| Some(periods.get(&sample.generator)? / trace.resolution as f64));
     let user_only = of_user_time(trace);
-    let is_user_only =
-        samples.iter().map(|sample| Some(user_only.contains(&trace.definitions.locations[sample.location].id)));
-    let addresses = samples.iter().map(|sample| sample.address.map(|text| definitions.string(text)));
-    let mut kinds = Names::with_capacity(samples.len());
-    for sample in &samples {
-        let is_count = modes.get(&sample.generator) == Some(&InterruptGeneratorMode::COUNT);
-        kinds.push(if is_count { "count" } else { "time" });
-    }
-    let callpaths = |get: fn(&Sample) -> CallPathId| {
-        Arc::new(samples.iter().map(|sample| get(sample).known()).collect::<UInt32Array>())
-    };
     let is_call = |sample: &Sample| {
         sample.recorded.is_some() && trace.regions.class(trace.tree.region(sample.recorded)).library().is_some()
     };
-    let used = |get: fn(&Usage) -> u64| {
-        Arc::new(UInt64Array::from_iter_values(samples.iter().map(|sample| get(&sample.usage))))
-    };
-    let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
-    let times = samples.iter().map(|sample| seconds(sample.time - begin));
-    let system_times = samples.iter().map(|sample| sample.usage.system_time as f64 * 1e-6);
-    Table::new(vec![
-        ("time", Arc::new(Float64Array::from_iter_values(times))),
-        ("location", Arc::new(UInt32Array::from_iter_values(samples.iter().map(|sample| sample.location.number())))),
-        ("callpath", callpaths(|sample| sample.callpath)),
-        ("recorded_callpath", callpaths(|sample| sample.recorded)),
-        ("kind", kinds.finish()),
-        ("in_call", Arc::new(samples.iter().map(|sample| Some(is_call(sample))).collect::<BooleanArray>())),
-        ("weight", Arc::new(weights.collect::<Float64Array>())),
-        ("user_only", Arc::new(is_user_only.collect::<BooleanArray>())),
-        ("address", Arc::new(addresses.collect::<StringArray>())),
-        ("line", Arc::new(samples.iter().map(|sample| lines.get(&sample.context).copied()).collect::<UInt32Array>())),
-        ("system_time", Arc::new(Float64Array::from_iter_values(system_times))),
-        ("minor_faults", used(|usage| usage.minor_faults)),
-        ("major_faults", used(|usage| usage.major_faults)),
-        ("voluntary_switches", used(|usage| usage.voluntary_switches)),
-        ("involuntary_switches", used(|usage| usage.involuntary_switches)),
-    ])
+    let is_count = |sample: &Sample| modes.get(&sample.generator) == Some(&InterruptGeneratorMode::COUNT);
+    let weight = |sample: &Sample| Some(periods.get(&sample.generator)? / trace.resolution as f64);
+    Rows::of(&samples)
+        .column("time", |sample| analysis.seconds(sample.time - begin))
+        .column("location", |sample| sample.location.number())
+        .column("callpath", |sample| sample.callpath.known())
+        .column("recorded_callpath", |sample| sample.recorded.known())
+        .names("kind", |sample| if is_count(sample) { "count" } else { "time" })
+        .column("in_call", is_call)
+        .column("weight", weight)
+        .column("user_only", |sample| user_only.contains(&trace.definitions.locations[sample.location].id))
+        .column("address", |sample| sample.address.map(|text| definitions.string(text)))
+        .column("line", |sample| lines.get(&sample.context).copied())
+        .column("system_time", |sample| sample.usage.system_time as f64 * 1e-6)
+        .column("minor_faults", |sample| sample.usage.minor_faults)
+        .column("major_faults", |sample| sample.usage.major_faults)
+        .column("voluntary_switches", |sample| sample.usage.voluntary_switches)
+        .column("involuntary_switches", |sample| sample.usage.involuntary_switches)
+        .finish()
 }
 
 /// The line of each calling context that has one.
@@ -105,54 +86,39 @@ fn lines(definitions: &Definitions) -> BTreeMap<u32, u32> {
 
 /// How long each sampled call path ran in the focus.
 pub(crate) fn profile(analysis: &Analysis) -> PyResult<Table> {
-    let times: &[FunctionTime] = &analysis.result.functions.times;
-    let number = |get: fn(&FunctionTime) -> u32| Arc::new(UInt32Array::from_iter_values(times.iter().map(get)));
-    let ticks = |get: fn(&FunctionTime) -> f64| {
-        let resolution = analysis.result.trace.resolution as f64;
-        Arc::new(Float64Array::from_iter_values(times.iter().map(|time| get(time) / resolution)))
-    };
-    let counts =
-        |get: fn(&Usage) -> u64| Arc::new(UInt64Array::from_iter_values(times.iter().map(|time| get(&time.usage))));
-    let system_time =
-        Arc::new(Float64Array::from_iter_values(times.iter().map(|time| time.usage.system_time as f64 * 1e-6)));
-    Table::new(vec![
-        ("location", number(|time| time.location.number())),
-        ("recorded_callpath", number(|time| time.recorded.number())),
-        ("callpath", Arc::new(times.iter().map(|time| time.callpath.known()).collect::<UInt32Array>())),
-        ("time", ticks(|time| time.time as f64)),
-        ("low", ticks(|time| time.low)),
-        ("high", ticks(|time| time.high)),
-        ("deviation", ticks(|time| time.variance.sqrt())),
-        ("inclusive_deviation", ticks(|time| time.inclusive_variance.sqrt())),
-        ("samples", Arc::new(UInt64Array::from_iter_values(times.iter().map(|time| time.samples)))),
-        ("critical", ticks(|time| time.critical as f64)),
-        ("inclusive_critical_deviation", ticks(|time| time.inclusive_critical_variance.sqrt())),
-        ("unresolved", ticks(|time| time.unresolved as f64)),
-        ("system_time", system_time),
-        ("faults", counts(|usage| usage.minor_faults + usage.major_faults)),
-        ("voluntary_switches", counts(|usage| usage.voluntary_switches)),
-        ("involuntary_switches", counts(|usage| usage.involuntary_switches)),
-        ("doubtful", Arc::new(times.iter().map(|time| Some(time.is_doubtful)).collect::<BooleanArray>())),
-    ])
+    let resolution = analysis.result.trace.resolution as f64;
+    Rows::of(&analysis.result.functions.times)
+        .column("location", |time| time.location.number())
+        .column("recorded_callpath", |time| time.recorded.number())
+        .column("callpath", |time| time.callpath.known())
+        .column("time", |time| analysis.seconds(time.time))
+        .column("low", |time| time.low / resolution)
+        .column("high", |time| time.high / resolution)
+        .column("deviation", |time| time.variance.sqrt() / resolution)
+        .column("inclusive_deviation", |time| time.inclusive_variance.sqrt() / resolution)
+        .column("samples", |time| time.samples)
+        .column("critical", |time| analysis.seconds(time.critical))
+        .column("inclusive_critical_deviation", |time| time.inclusive_critical_variance.sqrt() / resolution)
+        .column("unresolved", |time| analysis.seconds(time.unresolved))
+        .column("system_time", |time| time.usage.system_time as f64 * 1e-6)
+        .column("faults", |time| time.usage.minor_faults + time.usage.major_faults)
+        .column("voluntary_switches", |time| time.usage.voluntary_switches)
+        .column("involuntary_switches", |time| time.usage.involuntary_switches)
+        .column("doubtful", |time| time.is_doubtful)
+        .finish()
 }
 
 /// What sampled call paths cost others.
 pub(crate) fn delay_functions(analysis: &Analysis) -> PyResult<Table> {
-    let costs: &[FunctionCost] = &analysis.result.functions.costs;
-    let number = |get: fn(&FunctionCost) -> u32| Arc::new(UInt32Array::from_iter_values(costs.iter().map(get)));
-    let ticks = |get: fn(&FunctionCost) -> f64| {
-        let resolution = analysis.result.trace.resolution as f64;
-        Arc::new(Float64Array::from_iter_values(costs.iter().map(|cost| get(cost) / resolution)))
-    };
-    let counts = |get: fn(&FunctionCost) -> u64| Arc::new(UInt64Array::from_iter_values(costs.iter().map(get)));
-    Table::new(vec![
-        ("location", number(|cost| cost.location.number())),
-        ("recorded_callpath", number(|cost| cost.recorded.number())),
-        ("callpath", Arc::new(costs.iter().map(|cost| cost.callpath.known()).collect::<UInt32Array>())),
-        ("cost", ticks(|cost| cost.cost)),
-        ("deviation", ticks(|cost| cost.variance.sqrt())),
-        ("inclusive_deviation", ticks(|cost| cost.inclusive_variance.sqrt())),
-        ("samples", counts(|cost| cost.samples)),
-        ("waiter_samples", counts(|cost| cost.waiter_samples)),
-    ])
+    let resolution = analysis.result.trace.resolution as f64;
+    Rows::of(&analysis.result.functions.costs)
+        .column("location", |cost| cost.location.number())
+        .column("recorded_callpath", |cost| cost.recorded.number())
+        .column("callpath", |cost| cost.callpath.known())
+        .column("cost", |cost| cost.cost / resolution)
+        .column("deviation", |cost| cost.variance.sqrt() / resolution)
+        .column("inclusive_deviation", |cost| cost.inclusive_variance.sqrt() / resolution)
+        .column("samples", |cost| cost.samples)
+        .column("waiter_samples", |cost| cost.waiter_samples)
+        .finish()
 }

@@ -4,19 +4,15 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int32Array, Int64Array, UInt32Array, UInt64Array};
+use arrow_array::{Float64Array, UInt32Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use whywait_core::analysis::Analysis as CoreAnalysis;
 use whywait_core::causes::Class;
-use whywait_core::critical_path::Segment;
 use whywait_core::diagnostics::DiagnosticKind;
 use whywait_core::ids::ProcessId;
-use whywait_core::matching::transfers::{EpochKind, Transfer};
+use whywait_core::matching::transfers::EpochKind;
 use whywait_core::query::library_calls::{LibraryCalls, library_calls_of_all};
-use whywait_core::query::locks::LockUse;
-use whywait_core::query::loops::LoopUse;
-use whywait_core::query::tasks::{TaskRegion, TaskUse};
 use whywait_core::queues::Cell as QueueCell;
 use whywait_core::sampling::FunctionTime;
 use whywait_core::schema::Unit;
@@ -27,7 +23,7 @@ use whywait_otf2::enums::Paradigm;
 
 use crate::account;
 use crate::analysis::Analysis;
-use crate::arrow::{Names, Optional, Table};
+use crate::arrow::{Names, Table};
 use crate::clocks;
 use crate::counters;
 use crate::devices;
@@ -38,6 +34,7 @@ use crate::job::detached;
 use crate::queues;
 use crate::reasons;
 use crate::recording;
+use crate::rows::Rows;
 use crate::run::locations_table;
 use crate::sampling;
 use crate::waits;
@@ -83,6 +80,10 @@ impl Analysis {
         }
         columns.finish()
     }
+
+    fn rank(&self, process: ProcessId) -> i32 {
+        self.result.trace.definitions.processes[process].rank as i32
+    }
 }
 
 /// Columns of a table of cells.
@@ -120,35 +121,27 @@ impl Analysis {
         let definitions = self.result.trace.records();
         let regions: Vec<_> =
             self.regions.iter().map(|&key| self.result.trace.regions.region(definitions, key)).collect();
-        let text = |get: fn(&whywait_core::trace::regions::Region) -> &str| -> ArrayRef {
-            Arc::new(regions.iter().map(|region| Some(get(region))).collect::<arrow_array::StringArray>())
-        };
-        let mut paradigms = Names::default();
-        let mut roles = Names::default();
-        for region in &regions {
-            paradigms.push(region.paradigm.name().unwrap_or("UNKNOWN"));
-            roles.push(region.role.name().unwrap_or("UNKNOWN"));
-        }
-        Table::new(vec![
-            ("region", Arc::new((0..regions.len() as u32).collect::<UInt32Array>())),
-            ("name", text(|region| &region.name)),
-            ("canonical_name", text(|region| &region.canonical_name)),
-            ("paradigm", paradigms.finish()),
-            ("role", roles.finish()),
-            ("file", text(|region| &region.file)),
-            ("begin_line", Arc::new(regions.iter().map(|region| region.begin_line).collect::<UInt32Array>())),
-            ("end_line", Arc::new(regions.iter().map(|region| region.end_line).collect::<UInt32Array>())),
-        ])
+        Rows::of(regions.iter().enumerate())
+            .column("region", |(number, _)| number as u32)
+            .column("name", |(_, region)| region.name.as_ref())
+            .column("canonical_name", |(_, region)| region.canonical_name.as_ref())
+            .names("paradigm", |(_, region)| region.paradigm.name().unwrap_or("UNKNOWN"))
+            .names("role", |(_, region)| region.role.name().unwrap_or("UNKNOWN"))
+            .column("file", |(_, region)| region.file.as_ref())
+            .column("begin_line", |(_, region)| region.begin_line)
+            .column("end_line", |(_, region)| region.end_line)
+            .finish()
     }
 
     /// The call tree: call paths of events, then those that only samples have.
     fn callpaths(&self) -> PyResult<Table> {
-        let parents = self.result.sampling.callpaths(&self.result.trace.tree).map(|node| node.parent.known());
-        Table::new(vec![
-            ("callpath", Arc::new((0..self.region_of.len() as u32).collect::<UInt32Array>())),
-            ("parent", Arc::new(parents.collect::<UInt32Array>())),
-            ("region", Arc::new(self.region_of.iter().copied().collect::<UInt32Array>())),
-        ])
+        let parents: Vec<Option<u32>> =
+            self.result.sampling.callpaths(&self.result.trace.tree).map(|node| node.parent.known()).collect();
+        Rows::of(parents.iter().zip(&self.region_of).enumerate())
+            .column("callpath", |(number, _)| number as u32)
+            .column("parent", |(_, (&parent, _))| parent)
+            .column("region", |(_, (_, &region))| region)
+            .finish()
     }
 
     /// All locations.
@@ -291,23 +284,14 @@ impl Analysis {
     fn critical_path(&self) -> PyResult<Table> {
         let path = self.result.causes.as_ref().map_or(&[][..], |causes| &causes.path);
         let begin = self.begin();
-        let seconds = |ticks: fn(&Segment) -> i64, since: i64| -> ArrayRef {
-            Arc::new(Float64Array::from_iter_values(path.iter().map(|segment| self.seconds(ticks(segment) - since))))
-        };
-        let mut callpaths = Optional::default();
-        let mut hops = arrow_array::builder::StringBuilder::new();
-        for segment in path {
-            callpaths.push(segment.callpath.known());
-            hops.append_option(segment.hop.map(Class::name));
-        }
-        Table::new(vec![
-            ("location", Arc::new(UInt32Array::from_iter_values(path.iter().map(|segment| segment.location.number())))),
-            ("from", seconds(|segment| segment.from, begin)),
-            ("to", seconds(|segment| segment.to, begin)),
-            ("callpath", callpaths.finish()),
-            ("callpath_time", seconds(|segment| segment.ticks, 0)),
-            ("hop", Arc::new(hops.finish())),
-        ])
+        Rows::of(path)
+            .column("location", |segment| segment.location.number())
+            .column("from", |segment| self.seconds(segment.from - begin))
+            .column("to", |segment| self.seconds(segment.to - begin))
+            .column("callpath", |segment| segment.callpath.known().map(i64::from))
+            .column("callpath_time", |segment| self.seconds(segment.ticks))
+            .column("hop", |segment| segment.hop.map(Class::name))
+            .finish()
     }
 
     /// All wait states.
@@ -331,134 +315,83 @@ impl Analysis {
     #[pyo3(signature = (window=None))]
     fn locks(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<Table> {
         let locks = self.in_window(py, window, CoreAnalysis::locks)?;
-        let mut paradigms = Names::default();
-        let (mut numbers, mut callpaths) = (Optional::default(), Optional::default());
-        for lock in &locks {
-            paradigms.push(Paradigm(lock.paradigm).name().unwrap_or("UNKNOWN"));
-            numbers.push(lock.number);
-            callpaths.push(lock.callpath.known());
-        }
-        let rank = |lock: &LockUse| self.result.trace.definitions.processes[lock.process].rank as i32;
-        let count =
-            |count: fn(&LockUse) -> u64| -> ArrayRef { Arc::new(locks.iter().map(count).collect::<UInt64Array>()) };
-        let time = |ticks: fn(&LockUse) -> i64| -> ArrayRef {
-            Arc::new(locks.iter().map(|lock| self.seconds(ticks(lock))).collect::<Float64Array>())
-        };
-        Table::new(vec![
-            ("rank", Arc::new(locks.iter().map(rank).collect::<Int32Array>())),
-            ("paradigm", paradigms.finish()),
-            ("lock", numbers.finish()),
-            ("callpath", callpaths.finish()),
-            ("acquisitions", count(|lock| lock.acquisitions)),
-            ("contended", count(|lock| lock.contended)),
-            ("waiting", time(|lock| lock.waiting)),
-            ("longest_queue", Arc::new(locks.iter().map(|lock| lock.longest_queue).collect::<UInt32Array>())),
-            ("holding", time(|lock| lock.holding)),
-            ("gap", time(|lock| lock.gap)),
-            ("critical", time(|lock| lock.critical)),
-            ("critical_acquisitions", count(|lock| lock.critical_acquisitions)),
-            ("critical_contended", count(|lock| lock.critical_contended)),
-        ])
+        Rows::of(&locks)
+            .column("rank", |lock| self.rank(lock.process))
+            .names("paradigm", |lock| Paradigm(lock.paradigm).name().unwrap_or("UNKNOWN"))
+            .column("lock", |lock| lock.number.map(i64::from))
+            .column("callpath", |lock| lock.callpath.known().map(i64::from))
+            .column("acquisitions", |lock| lock.acquisitions)
+            .column("contended", |lock| lock.contended)
+            .column("waiting", |lock| self.seconds(lock.waiting))
+            .column("longest_queue", |lock| lock.longest_queue)
+            .column("holding", |lock| self.seconds(lock.holding))
+            .column("gap", |lock| self.seconds(lock.gap))
+            .column("critical", |lock| self.seconds(lock.critical))
+            .column("critical_acquisitions", |lock| lock.critical_acquisitions)
+            .column("critical_contended", |lock| lock.critical_contended)
+            .finish()
     }
 
     /// The tasks by construct, the parallel regions that they run in, and how many of them run how long.
     #[pyo3(signature = (window=None))]
     fn tasks(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<(Table, Table, Table)> {
         let (tasks, regions) = self.in_window(py, window, CoreAnalysis::tasks)?;
-        let mut callpaths = Optional::default();
-        for one in &tasks {
-            callpaths.push(one.callpath.known());
-        }
-        let rank = |process: ProcessId| self.result.trace.definitions.processes[process].rank as i32;
-        let count =
-            |count: fn(&TaskUse) -> u64| -> ArrayRef { Arc::new(tasks.iter().map(count).collect::<UInt64Array>()) };
-        let time = |ticks: fn(&TaskUse) -> i64| -> ArrayRef {
-            Arc::new(tasks.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
-        };
-        let of_tasks = Table::new(vec![
-            ("rank", Arc::new(tasks.iter().map(|one| rank(one.process)).collect::<Int32Array>())),
-            ("callpath", callpaths.finish()),
-            ("tasks", count(|one| one.tasks)),
-            ("elsewhere", count(|one| one.elsewhere)),
-            ("migrations", count(|one| one.migrations)),
-            ("execution", time(|one| one.execution)),
-            ("median", time(|one| one.median_execution)),
-            ("shortest", time(|one| one.extremes.0)),
-            ("longest", time(|one| one.extremes.1)),
-            ("creation", time(|one| one.creation)),
-            ("median_creation", time(|one| one.median_creation)),
-            ("median_delay", time(|one| one.median_delay)),
-        ])?;
-        let mut callpaths = Optional::default();
-        for one in &regions {
-            callpaths.push(one.callpath.known());
-        }
-        let time = |ticks: fn(&TaskRegion) -> i64| -> ArrayRef {
-            Arc::new(regions.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
-        };
-        let of_regions = Table::new(vec![
-            ("rank", Arc::new(regions.iter().map(|one| rank(one.process)).collect::<Int32Array>())),
-            ("callpath", callpaths.finish()),
-            ("instances", Arc::new(regions.iter().map(|one| one.instances).collect::<UInt64Array>())),
-            ("threads", Arc::new(regions.iter().map(|one| one.threads).collect::<UInt64Array>())),
-            ("elapsed", time(|one| one.elapsed)),
-            ("work", time(|one| one.work)),
-            ("span", time(|one| one.span)),
-            ("burdened_span", time(|one| one.burdened_span)),
-        ])?;
-        let lengths: Vec<(&TaskUse, usize, u64)> = tasks
-            .iter()
-            .flat_map(|one| one.lengths.iter().enumerate().map(move |(power, &count)| (one, power, count)))
-            .filter(|&(.., count)| count > 0)
-            .collect();
-        let mut callpaths = Optional::default();
-        for (one, ..) in &lengths {
-            callpaths.push(one.callpath.known());
-        }
-        let bound = |more: usize| -> ArrayRef {
-            let bounds = lengths.iter().map(|&(_, power, _)| (power + more) as i32);
-            Arc::new(bounds.map(|power| 2f64.powi(power) * self.seconds(1)).collect::<Float64Array>())
-        };
-        let of_lengths = Table::new(vec![
-            ("rank", Arc::new(lengths.iter().map(|(one, ..)| rank(one.process)).collect::<Int32Array>())),
-            ("callpath", callpaths.finish()),
-            ("from", bound(0)),
-            ("to", bound(1)),
-            ("tasks", Arc::new(lengths.iter().map(|&(.., count)| count).collect::<UInt64Array>())),
-        ])?;
-        Ok((of_tasks, of_regions, of_lengths))
+        let lengths =
+            tasks.iter().flat_map(|one| one.lengths.iter().enumerate().map(move |(power, &count)| (one, power, count)));
+        let bound = |power: usize| 2f64.powi(power as i32) * self.seconds(1);
+        let lengths = Rows::of(lengths.filter(|&(.., count)| count > 0))
+            .column("rank", |(one, ..)| self.rank(one.process))
+            .column("callpath", |(one, ..)| one.callpath.known().map(i64::from))
+            .column("from", |(_, power, _)| bound(power))
+            .column("to", |(_, power, _)| bound(power + 1))
+            .column("tasks", |(.., count)| count)
+            .finish()?;
+        let tasks = Rows::of(&tasks)
+            .column("rank", |one| self.rank(one.process))
+            .column("callpath", |one| one.callpath.known().map(i64::from))
+            .column("tasks", |one| one.tasks)
+            .column("elsewhere", |one| one.elsewhere)
+            .column("migrations", |one| one.migrations)
+            .column("execution", |one| self.seconds(one.execution))
+            .column("median", |one| self.seconds(one.median_execution))
+            .column("shortest", |one| self.seconds(one.extremes.0))
+            .column("longest", |one| self.seconds(one.extremes.1))
+            .column("creation", |one| self.seconds(one.creation))
+            .column("median_creation", |one| self.seconds(one.median_creation))
+            .column("median_delay", |one| self.seconds(one.median_delay))
+            .finish()?;
+        let regions = Rows::of(&regions)
+            .column("rank", |one| self.rank(one.process))
+            .column("callpath", |one| one.callpath.known().map(i64::from))
+            .column("instances", |one| one.instances)
+            .column("threads", |one| one.threads)
+            .column("elapsed", |one| self.seconds(one.elapsed))
+            .column("work", |one| self.seconds(one.work))
+            .column("span", |one| self.seconds(one.span))
+            .column("burdened_span", |one| self.seconds(one.burdened_span))
+            .finish()?;
+        Ok((tasks, regions, lengths))
     }
 
     /// The worksharing constructs, those that lose most first.
     #[pyo3(signature = (window=None))]
     fn worksharing(&self, py: Python<'_>, window: Option<(f64, f64)>) -> PyResult<Table> {
         let found = self.in_window(py, window, CoreAnalysis::worksharing)?;
-        let (mut callpaths, mut distributions) = (Optional::default(), Names::default());
-        for one in &found {
-            callpaths.push(one.callpath.known());
-            distributions.push(one.distribution.name());
-        }
-        let rank = |one: &LoopUse| self.result.trace.definitions.processes[one.process].rank as i32;
-        let count =
-            |count: fn(&LoopUse) -> u64| -> ArrayRef { Arc::new(found.iter().map(count).collect::<UInt64Array>()) };
-        let time = |ticks: fn(&LoopUse) -> i64| -> ArrayRef {
-            Arc::new(found.iter().map(|one| self.seconds(ticks(one))).collect::<Float64Array>())
-        };
-        Table::new(vec![
-            ("rank", Arc::new(found.iter().map(rank).collect::<Int32Array>())),
-            ("callpath", callpaths.finish()),
-            ("instances", count(|one| one.instances)),
-            ("threads", count(|one| one.threads)),
-            ("mean", time(|one| one.mean)),
-            ("longest", time(|one| one.longest)),
-            ("loss", time(|one| one.longest - one.mean)),
-            ("late_start", time(|one| one.late_start)),
-            ("uneven", time(|one| one.uneven)),
-            ("distribution", distributions.finish()),
-            ("last_thread", Arc::new(found.iter().map(|one| one.last.0 as i32).collect::<Int32Array>())),
-            ("last_count", count(|one| one.last.1)),
-            ("without_section", count(|one| one.without_section)),
-        ])
+        Rows::of(&found)
+            .column("rank", |one| self.rank(one.process))
+            .column("callpath", |one| one.callpath.known().map(i64::from))
+            .column("instances", |one| one.instances)
+            .column("threads", |one| one.threads)
+            .column("mean", |one| self.seconds(one.mean))
+            .column("longest", |one| self.seconds(one.longest))
+            .column("loss", |one| self.seconds(one.longest - one.mean))
+            .column("late_start", |one| self.seconds(one.late_start))
+            .column("uneven", |one| self.seconds(one.uneven))
+            .names("distribution", |one| one.distribution.name())
+            .column("last_thread", |one| one.last.0 as i32)
+            .column("last_count", |one| one.last.1)
+            .column("without_section", |one| one.without_section)
+            .finish()
     }
 
     /// All transfers of one-sided communication.
@@ -466,39 +399,29 @@ impl Analysis {
         let trace = &self.result.trace;
         let begin = self.begin();
         let transfers = self.collective(py, CoreAnalysis::transfers)?;
-        let mut kinds = Names::default();
-        let mut epochs = Names::default();
-        for transfer in &transfers {
-            kinds.push(match transfer.kind {
+        let at = |time: i64| self.seconds(time - begin);
+        Rows::of(&transfers)
+            .names("kind", |transfer| match transfer.kind {
                 OperationKind::Put => "put",
                 OperationKind::Get => "get",
                 OperationKind::Atomic | OperationKind::FetchingAtomic => "atomic",
-            });
-            epochs.push_optional(match transfer.epoch {
+            })
+            .names("epoch", |transfer| match transfer.epoch {
                 EpochKind::None => None,
                 EpochKind::Fence => Some("fence"),
                 EpochKind::Access => Some("access"),
                 EpochKind::Lock => Some("lock"),
-            });
-        }
-        let number = |number: fn(&Transfer) -> u32| Arc::new(transfers.iter().map(number).collect::<UInt32Array>());
-        let window = |transfer: &Transfer| trace.definitions.windows[transfer.window].id;
-        let time: Float64Array = transfers.iter().map(|transfer| self.seconds(transfer.time - begin)).collect();
-        let time: ArrayRef = Arc::new(time);
-        let end = transfers.iter().map(|transfer| transfer.end.map(|end| self.seconds(end - begin)));
-        Table::new(vec![
-            ("kind", kinds.finish()),
-            ("epoch", epochs.finish()),
-            ("window", Arc::new(transfers.iter().map(window).collect::<UInt32Array>())),
-            ("bytes", Arc::new(UInt64Array::from_iter_values(transfers.iter().map(|transfer| transfer.bytes)))),
-            ("origin_location", number(|transfer| transfer.origin.0.number())),
-            ("origin_callpath", number(|transfer| transfer.callpath.number())),
-            ("origin", time.clone()),
-            ("source_location", number(|transfer| transfer.source.number())),
-            ("start", time),
-            ("destination_location", number(|transfer| transfer.destination.number())),
-            ("end", Arc::new(end.collect::<Float64Array>())),
-        ])
+            })
+            .column("window", |transfer| trace.definitions.windows[transfer.window].id)
+            .column("bytes", |transfer| transfer.bytes)
+            .column("origin_location", |transfer| transfer.origin.0.number())
+            .column("origin_callpath", |transfer| transfer.callpath.number())
+            .column("origin", |transfer| at(transfer.time))
+            .column("source_location", |transfer| transfer.source.number())
+            .column("start", |transfer| at(transfer.time))
+            .column("destination_location", |transfer| transfer.destination.number())
+            .column("end", |transfer| transfer.end.map(at))
+            .finish()
     }
 
     /// How long each sampled call path ran in the focus.
@@ -555,24 +478,16 @@ impl Analysis {
     /// The places of warnings, at most 10,000 of each kind.
     fn inconsistencies(&self) -> PyResult<Table> {
         let begin = self.begin();
-        let mut kinds = Names::default();
-        let mut locations = Vec::new();
-        let mut times = Vec::new();
-        let mut details = Vec::new();
-        for (kind, note) in self.result.diagnostics.iter() {
-            for occurrence in &note.occurrences {
-                kinds.push(kind.name());
-                locations.push(occurrence.place.location.number());
-                times.push(occurrence.place.time.map(|time| self.seconds(time.saturating_sub(begin))));
-                details.push(occurrence.detail.clone());
-            }
-        }
-        Table::new(vec![
-            ("kind", kinds.finish()),
-            ("location", Arc::new(UInt32Array::from(locations))),
-            ("time", Arc::new(Float64Array::from(times))),
-            ("detail", Arc::new(details.into_iter().collect::<arrow_array::StringArray>())),
-        ])
+        let notes = self.result.diagnostics.iter();
+        let places: Vec<_> =
+            notes.flat_map(|(kind, note)| note.occurrences.iter().map(move |one| (kind, one))).collect();
+        let at = |time: i64| self.seconds(time.saturating_sub(begin));
+        Rows::of(&places)
+            .names("kind", |(kind, _)| kind.name())
+            .column("location", |(_, one)| one.place.location.number())
+            .column("time", |(_, one)| one.place.time.map(at))
+            .column("detail", |(_, one)| one.detail.as_deref())
+            .finish()
     }
 
     /// The instances of a call path, by location and Enter.
@@ -586,18 +501,14 @@ impl Analysis {
         let calls = self.collective(py, |result| library_calls_of_all(&result.trace))?;
         let definitions = &self.result.trace.definitions;
         let location = |of: &LibraryCalls| &definitions.locations[of.location];
-        let times = |time: fn(&LibraryCalls) -> i64| -> ArrayRef {
-            Arc::new(Int64Array::from_iter_values(calls.iter().map(time)))
-        };
-        let rank = |of| definitions.processes[location(of).process].rank;
-        Table::new(vec![
-            ("rank", Arc::new(UInt32Array::from_iter_values(calls.iter().map(rank)))),
-            ("group", Arc::new(UInt32Array::from_iter_values(calls.iter().map(|of| location(of).group)))),
-            ("init_enter", times(|of| of.init.0)),
-            ("init_leave", times(|of| of.init.1)),
-            ("finalize_enter", times(|of| of.finalize.0)),
-            ("finalize_leave", times(|of| of.finalize.1)),
-        ])
+        Rows::of(&calls)
+            .column("rank", |of| definitions.processes[location(of).process].rank)
+            .column("group", |of| location(of).group)
+            .column("init_enter", |of| of.init.0)
+            .column("init_leave", |of| of.init.1)
+            .column("finalize_enter", |of| of.finalize.0)
+            .column("finalize_leave", |of| of.finalize.1)
+            .finish()
     }
 
     /// Key figures of the whole run.

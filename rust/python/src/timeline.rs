@@ -1,8 +1,5 @@
 //! The timeline of a report.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use whywait_core::export::calls::{self, Call};
@@ -14,6 +11,7 @@ use whywait_core::trace::Trace;
 use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::UsageError;
+use crate::rows::Rows;
 
 /// The calls of some locations that overlap a window, in seconds since the begin of the trace, and about how many there
 /// are; none if there are more than `most`.
@@ -39,20 +37,14 @@ pub(crate) fn timeline_calls(
 
 fn calls_table(trace: &Trace, calls: &[Call]) -> PyResult<Table> {
     let begin = trace.span().map_or(0, |(first, _)| first);
-    let numbers =
-        |number: fn(&Call) -> u32| -> ArrayRef { Arc::new(UInt32Array::from_iter_values(calls.iter().map(number))) };
-    let times = |time: fn(&Call) -> i64| -> ArrayRef {
-        let seconds = |call: &Call| (time(call) - begin) as f64 / trace.resolution as f64;
-        Arc::new(Float64Array::from_iter_values(calls.iter().map(seconds)))
-    };
-    let management: BooleanArray = calls.iter().map(|call| Some(call.is_management)).collect();
-    Table::new(vec![
-        ("location", numbers(|call| call.location.number())),
-        ("callpath", numbers(|call| call.callpath.number())),
-        ("enter", times(|call| call.enter)),
-        ("leave", times(|call| call.leave)),
-        ("is_management", Arc::new(management)),
-    ])
+    let at = |time: i64| (time - begin) as f64 / trace.resolution as f64;
+    Rows::of(calls)
+        .column("location", |call| call.location.number())
+        .column("callpath", |call| call.callpath.number())
+        .column("enter", |call| at(call.enter))
+        .column("leave", |call| at(call.leave))
+        .column("is_management", |call| call.is_management)
+        .finish()
 }
 
 /// Builds a timeline: shares of classes by time and location, and individual calls,
@@ -85,9 +77,7 @@ pub(crate) fn timeline<'py>(
 
     let begin = trace.span().map_or(0, |(first, _)| first);
     let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
-    let numbers = |numbers: Vec<u32>| -> ArrayRef { Arc::new(UInt32Array::from(numbers)) };
-    let times =
-        |times: Vec<i64>| -> ArrayRef { Arc::new(Float64Array::from_iter_values(times.into_iter().map(seconds))) };
+    let at = |time: i64| seconds(time - begin);
     let mut levels = Vec::with_capacity(found.levels.len());
     for level in &found.levels {
         let one = PyDict::new(py);
@@ -99,29 +89,27 @@ pub(crate) fn timeline<'py>(
         levels.push(one);
     }
     let calls = calls_table(trace, &found.calls.rows)?;
-    let waits = &found.waits.rows;
-    let waits = Table::new(vec![
-        ("wait", numbers(waits.iter().map(|wait| wait.number).collect())),
-        ("begin", times(waits.iter().map(|wait| wait.begin - begin).collect())),
-        ("end", times(waits.iter().map(|wait| wait.end - begin).collect())),
-    ])?;
-    let locks = &found.locks.rows;
-    let locks = Table::new(vec![
-        ("location", numbers(locks.iter().map(|own| own.location.number()).collect())),
-        ("lock", numbers(locks.iter().map(|own| own.lock).collect())),
-        ("callpath", Arc::new(locks.iter().map(|own| own.callpath.known()).collect::<UInt32Array>())),
-        ("begin", times(locks.iter().map(|own| own.begin - begin).collect())),
-        ("end", times(locks.iter().map(|own| own.end - begin).collect())),
-    ])?;
+    let waits = Rows::of(&found.waits.rows)
+        .column("wait", |wait| wait.number)
+        .column("begin", |wait| at(wait.begin))
+        .column("end", |wait| at(wait.end))
+        .finish()?;
+    let locks = Rows::of(&found.locks.rows)
+        .column("location", |own| own.location.number())
+        .column("lock", |own| own.lock)
+        .column("callpath", |own| own.callpath.known())
+        .column("begin", |own| at(own.begin))
+        .column("end", |own| at(own.end))
+        .finish()?;
     let arrows = |arrows: &[Arrow]| {
-        Table::new(vec![
-            ("from_location", numbers(arrows.iter().map(|arrow| arrow.from.number()).collect())),
-            ("to_location", numbers(arrows.iter().map(|arrow| arrow.to.number()).collect())),
-            ("start", times(arrows.iter().map(|arrow| arrow.start - begin).collect())),
-            ("end", times(arrows.iter().map(|arrow| arrow.end - begin).collect())),
-            ("bytes", Arc::new(UInt64Array::from_iter_values(arrows.iter().map(|arrow| arrow.bytes)))),
-            ("waiting", times(arrows.iter().map(|arrow| arrow.waiting).collect())),
-        ])
+        Rows::of(arrows)
+            .column("from_location", |arrow| arrow.from.number())
+            .column("to_location", |arrow| arrow.to.number())
+            .column("start", |arrow| at(arrow.start))
+            .column("end", |arrow| at(arrow.end))
+            .column("bytes", |arrow| arrow.bytes)
+            .column("waiting", |arrow| seconds(arrow.waiting))
+            .finish()
     };
     let made = PyDict::new(py);
     made.set_item("levels", levels)?;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Float64Array, Int64Array, UInt32Array};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use whywait_core::account::Excess;
@@ -20,6 +19,7 @@ use whywait_core::whatif::{
 use crate::analysis::Analysis;
 use crate::arrow::Table;
 use crate::errors::{UsageError, core_error};
+use crate::rows::Rows;
 use crate::run::Run;
 
 /// Which instances a hypothesis is about, as Python compiles it.
@@ -236,11 +236,7 @@ impl Simulation {
         let (core, simulation) = (self.simulator.get().core.clone(), self.result.clone());
         let times = move |result: &CoreAnalysis| core.times_of(&result.trace, &simulation, location);
         let times = self.analysis().collective(py, times)?;
-        let (measured, simulated): (Vec<i64>, Vec<i64>) = times.into_iter().unzip();
-        Table::new(vec![
-            ("measured", Arc::new(Int64Array::from(measured))),
-            ("simulated", Arc::new(Int64Array::from(simulated))),
-        ])
+        Rows::of(&times).column("measured", |times| times.0).column("simulated", |times| times.1).finish()
     }
 
     /// Measured and new times of Enters and Leaves, by location and in their order, s since the begin of either run:
@@ -253,14 +249,11 @@ impl Simulation {
         let rows = self.analysis().collective(py, rows)?;
         let begin = trace.span().map_or(0, |(first, _)| first);
         let seconds = |ticks: i64| ticks as f64 / trace.resolution as f64;
-        let times = |times: Vec<i64>, begin: i64| {
-            Arc::new(Float64Array::from_iter_values(times.into_iter().map(|ticks| seconds(ticks - begin))))
-        };
-        Table::new(vec![
-            ("location", Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.0.number())))),
-            ("measured", times(rows.iter().map(|row| row.1).collect(), begin)),
-            ("simulated", times(rows.iter().map(|row| row.2).collect(), self.result.span.0)),
-        ])
+        Rows::of(&rows)
+            .column("location", |row| row.0.number())
+            .column("measured", |row| seconds(row.1 - begin))
+            .column("simulated", |row| seconds(row.2 - self.result.span.0))
+            .finish()
     }
 }
 

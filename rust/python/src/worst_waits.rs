@@ -1,14 +1,13 @@
 //! Selects the wait states that a report shows one by one, from a table of wait states.
 
-use std::sync::Arc;
-
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt16Type, UInt32Type};
-use arrow_array::{RecordBatch, UInt32Array, UInt64Array};
 use pyo3::prelude::*;
 use whywait_core::query::worst_waits::{Wait, WorstWaits};
 
 use crate::arrow::Table;
+use crate::rows::Rows;
 use crate::waits::fold;
 
 /// The rows of the worst wait states, the longest first, at most `limit`; and all kinds and call paths with the number of
@@ -20,14 +19,13 @@ pub(crate) fn worst_waits(py: Python<'_>, waits: Bound<'_, PyAny>, limit: usize)
     let (rows, places) = fold(py, &waits, |first, batch| of(first, batch, limit), WorstWaits::with)?
         .unwrap_or_else(|| WorstWaits::new(limit))
         .worst();
-    let rows = UInt64Array::from_iter_values(rows.into_iter().map(|row| row as u64));
-    let kinds = UInt32Array::from_iter_values(places.iter().map(|place| place.kind));
-    let callpaths = UInt32Array::from_iter_values(places.iter().map(|place| place.callpath));
-    let counts = UInt64Array::from_iter_values(places.iter().map(|place| place.count));
-    Ok((
-        Table::new(vec![("row", Arc::new(rows))])?,
-        Table::new(vec![("kind", Arc::new(kinds)), ("callpath", Arc::new(callpaths)), ("count", Arc::new(counts))])?,
-    ))
+    let rows = Rows::of(&rows).column("row", |&row| row as u64).finish()?;
+    let places = Rows::of(&places)
+        .column("kind", |place| place.kind)
+        .column("callpath", |place| place.callpath)
+        .column("count", |place| place.count)
+        .finish()?;
+    Ok((rows, places))
 }
 
 /// The worst of a batch that begins at a row; `None` if it has other columns.
