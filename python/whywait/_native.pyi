@@ -314,8 +314,6 @@ class Simulator:
     ) -> Simulator: ...
     def transfers(self) -> list[tuple[bool, bool, float, float]]:
         """Return what messages took, if enough receives waited: local, rendezvous, mean size (bytes), time (s)."""
-    def dependencies(self) -> int:
-        """Return the number of arcs between calls."""
     def simulate(
         self,
         changes: Sequence[object],

@@ -126,11 +126,6 @@ impl Simulator {
         transfers.map(|of| (of.is_local, of.is_rendezvous, of.bytes, of.ticks as f64 / resolution)).collect()
     }
 
-    /// Number of dependencies between calls.
-    fn dependencies(&self) -> usize {
-        self.core.dependencies()
-    }
-
     /// Applies hypotheses in their order. Collective.
     #[pyo3(signature = (changes, *, threads=None, progress=None))]
     fn simulate(

@@ -55,7 +55,6 @@ pub struct Simulator {
     pub(super) moves: Moves,
     assumptions: Assumptions,
     transfers: Vec<Transfer>,
-    dependencies: usize,
     adds_waits: bool,
     /// Begin of the focus, ticks, and for each location where it may end.
     focus: (i64, Vec<End>),
@@ -153,23 +152,16 @@ impl Simulator {
         ];
         assumptions.count(Assumption::Unmatched, if is_root { notes(&unmatched) } else { 0 });
         let assumptions = assumptions.of_all(&trace.exchange)?;
-        let dependencies = trace.exchange.sum(graph.sources.len())?;
         let (begin, end, rule) =
             analysis.focus.map_or((0, i64::MAX, Rule::Whole), |focus| (focus.begin, focus.end, focus.rule));
         let focus = (begin, focus::ends(trace, rule, end));
-        Ok(Self { graph, cut, moves, assumptions, transfers, dependencies, adds_waits: model.adds_waits(), focus })
+        Ok(Self { graph, cut, moves, assumptions, transfers, adds_waits: model.adds_waits(), focus })
     }
 
     /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.
     #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
-    }
-
-    /// Number of dependencies between calls.
-    #[must_use]
-    pub fn dependencies(&self) -> usize {
-        self.dependencies
     }
 
     /// Applies hypotheses in their order. Collective.
@@ -410,7 +402,7 @@ mod tests {
                     continue;
                 }
             };
-            lines.push(format!("{} {:?}", simulator.dependencies(), simulator.transfers()));
+            lines.push(format!("{:?}", simulator.transfers()));
             let lists = hypotheses(trace);
             let lengths = simulator.lengths(&analysis, &lists, &progress).unwrap();
             lines.extend(lengths.iter().map(|length| format!("{length:?}")));
