@@ -6,7 +6,8 @@ numbered by index, call paths by number.
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any, Protocol, final
+from pathlib import Path
+from typing import Any, Literal, Protocol, final
 
 from typing_extensions import Buffer
 
@@ -56,29 +57,21 @@ class Run:
         truncated: bool = False,
         inference: bool = True,
     ) -> Run: ...
-    def traces(self) -> dict[str, Any] | None:
-        """Return what is known of the ranks of a profiler's traces besides events; None if the run has others.
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """Return what is known of the source besides definitions and events, by kind; nothing of an archive.
 
-        The profiler is PyTorch's or Nsight Systems.
-
-        ``world_size``, ``missing`` (ranks without a file), ``steps`` (numbers of those that all
-        ranks have), ``versions`` (name and version), ``recorded`` (``stacks``,
+        ``traces``, of a profiler (PyTorch's or Nsight Systems): ``world_size``, ``missing`` (ranks without a file),
+        ``steps`` (numbers of those that all ranks have), ``versions`` (name and version), ``recorded`` (``stacks``,
         ``shapes``, ...), ``cycle`` of ``cycles``, ``left_out`` (file and reason), ``ranks`` and ``groups`` (a
         dictionary each).
-        """
-    def nsight(self) -> dict[str, Any] | None:
-        """Return what is known of reports of Nsight Systems besides events and ranks; None if the run has others.
 
-        ``reports`` (``file``, ``product``, ``schema``, ``host``, and ``ranks`` of each), ``tables`` (name and rows),
-        ``unread`` (tables that say something of the program, but not what is analyzed), ``clocks`` (how they were
-        related), ``separate_clocks``, ``mpi`` (whether there are calls of it), and ``notes`` (what is inferred or left
-        out, and how often).
-        """
-    def paraver(self) -> dict[str, Any] | None:
-        """Return what is known of a trace of Paraver besides events; None if the run is read from another.
+        ``nsight``: ``reports`` (``file``, ``product``, ``schema``, ``host``, and ``ranks`` of each), ``tables`` (name
+        and rows), ``unread`` (tables that say something of the program, but not what is analyzed), ``clocks`` (how they
+        were related), ``separate_clocks``, ``untested`` (programming models read by their published schema alone), and
+        ``notes`` (what is inferred or left out, and how often).
 
-        ``tasks`` (number of each application), ``history`` (what was done to the file), ``cut`` (begin and end of the
-        window, and length of the original, ticks), ``callers`` (levels), ``counters`` (names), ``has_mpi``,
+        ``paraver``: ``tasks`` (number of each application), ``history`` (what was done to the file), ``cut`` (begin and
+        end of the window, and length of the original, ticks), ``callers`` (levels), ``counters`` (names), ``has_mpi``,
         ``messages``, ``operations``, ``inferred`` (completions of non-blocking sends), and ``records``.
         """
     @property
@@ -593,8 +586,17 @@ def finish_recording(
 def is_unfinished_recording(directory: str | PathLike[str]) -> bool:
     """Return whether a directory holds a recording without an archive."""
 
-def is_of_pytorch(path: str | PathLike[str]) -> bool:
-    """Return whether a path names traces of PyTorch's profiler, which may still be unreadable."""
+def source_of(path: str | PathLike[str]) -> Literal["otf2", "paraver", "nsight", "pytorch"] | None:
+    """Return what a path is read as, None if it holds no run. It may still be unreadable."""
+
+def anchor_beside(path: str | PathLike[str]) -> Path | None:
+    """Return the anchor file that a path without one may mean."""
+
+def identity_files(path: str | PathLike[str]) -> tuple[list[Path], bool]:
+    """Return the files that tell a run from others, and whether all of their bytes count.
+
+    Of an archive, the anchor and the global definitions do, which have the time of the run.
+    """
 
 def workloads() -> list[str]:
     """Return the names of the synthetic workloads."""

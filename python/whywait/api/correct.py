@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import whywait._native as _native
 import whywait.mpi as mpi
 from whywait.api.analyze import analyze
 from whywait.api.whatif import refuse_archive
@@ -73,7 +74,7 @@ def correct(
     target.mkdir(parents=True, exist_ok=True)
     path, name = result.run.path, result.run.archive_name
     with tempfile.TemporaryDirectory(prefix=".correct-", dir=target) as staging:
-        if path.suffix == ".otf2":
+        if _native.source_of(path) == "otf2":
             source = hashlib.sha256(path.read_bytes()).hexdigest()
         else:
             source = TraceIdentity.of(name, path).sha256 or ""

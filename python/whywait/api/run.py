@@ -85,23 +85,24 @@ _PROFILE = (
 def _suggestion(path: Path) -> str:
     """Suggest what a path without an archive may mean: another file, a profile, a result, or a subdirectory."""
     # "." and "/" have no name.
-    if path.name and (anchor := path.with_suffix(".otf2")) != path and anchor.is_file():
+    if path.name and (anchor := _native.anchor_beside(path)) is not None:
         return f"did you mean {anchor}?"
     if path.is_file():
         return _PROFILE.format("it is", path) if path.suffix == ".cubex" else "it is empty" * (not path.stat().st_size)
-    if not path.is_dir() or any(path.glob("*.otf2")):
+    if not path.is_dir() or _native.source_of(path) is not None:
         return ""
     if (path / MANIFEST).is_file():
         return "it holds a result of whywait analyze, not a trace"
-    if inside := sorted({found.parent for found in path.glob("*/*.otf2")}):
-        return f"did you mean {inside[0]}?"
+    inside = sorted(below for below in path.iterdir() if below.is_dir())
+    if found := next((below for below in inside if _native.source_of(below) is not None), None):
+        return f"did you mean {found}?"
     profile = path / "profile.cubex"
     return _PROFILE.format("it holds", profile) if profile.is_file() else ""
 
 
 def _foreign(path: Path) -> str | None:
     """Return what a path without an anchor of OTF2 is, if it is of another tool."""
-    if path.suffix == ".otf2" or any(path.glob("*.otf2")) or _native.is_of_pytorch(path):
+    if _native.source_of(path) is not None:
         return None
     # Only errors need it.
     from whywait.store.foreign import foreign
@@ -231,6 +232,10 @@ class Run:
         """Errors in the definitions whose meaning is still clear: kind, place, and text of each."""
         return self._native.oddities()
 
+    def _facts(self, kind: str) -> dict[str, Any] | None:
+        known = self._native.facts().get(kind)
+        return None if known is None else known | {"options": dict(self._options)}
+
     @cached_property
     def traces(self) -> dict[str, Any] | None:
         """What is known of the ranks of a profiler's traces besides events; None for other runs.
@@ -241,8 +246,7 @@ class Run:
         profiler was asked for besides the defaults; ``cycle`` of ``cycles``; ``left_out``: file and reason; ``ranks``
         and ``groups``, a dictionary each; ``options``: how they were read.
         """
-        known = self._native.traces()
-        return None if known is None else known | {"options": dict(self._options)}
+        return self._facts("traces")
 
     @cached_property
     def nsight(self) -> dict[str, Any] | None:
@@ -252,9 +256,9 @@ class Run:
         rows; ``unread``: tables that say something of the program, but not what is analyzed; ``clocks``: how they were
         related; ``separate_clocks``: whether those of the reports of one node may differ; ``untested``: programming
         models whose tables were read by their published schema alone; ``notes``: what is inferred or left out, and how
-        often. Their ranks are in `traces`.
+        often; ``options``: how they were read. Their ranks are in `traces`.
         """
-        return self._native.nsight()
+        return self._facts("nsight")
 
     @cached_property
     def paraver(self) -> dict[str, Any] | None:
@@ -265,8 +269,7 @@ class Run:
         names; ``has_mpi``; ``messages``; ``operations``: of collective communication; ``inferred``: calls that complete
         non-blocking sends by inference; ``records``; ``options``: how it was read.
         """
-        known = self._native.paraver()
-        return None if known is None else known | {"options": dict(self._options)}
+        return self._facts("paraver")
 
     def info(self, *, events: bool = False) -> dict[str, Any]:
         """Return the sizes of the trace and an estimate of the memory that its analysis takes.

@@ -206,7 +206,7 @@ def find_runs(path: str | PathLike[str]) -> list[Path]:
 
 
 def _is_run(directory: Path) -> bool:
-    return can_load(directory) or any(directory.glob("*.otf2"))
+    return can_load(directory) or _native.source_of(directory) is not None
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -6,13 +6,13 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import whywait._native as _native
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
-
-    import whywait._native as _native
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,12 @@ class TraceIdentity:
     @classmethod
     def of(cls, name: str, path: Path) -> TraceIdentity:
         """Return the current identity of a trace."""
-        size, digest = 0, hashlib.sha256()
+        files, is_whole = _native.identity_files(path)
         try:
-            if path.is_dir():
-                return cls(name, path.absolute(), *_of_files(sorted(one for one in path.iterdir() if one.is_file())))
-            if path.suffix != ".otf2":
-                return cls(name, path.absolute(), *_of_files([path]))
-            for file in (path, path.with_suffix(".def")):
-                with file.open("rb") as content:
-                    while chunk := content.read(1 << 20):
-                        size += len(chunk)
-                        digest.update(chunk)
+            identity = _of_whole(files) if is_whole else _of_ends(files)
         except OSError:
             return cls(name, path.absolute())
-        return cls(name, path.absolute(), size, digest.hexdigest())
+        return cls(name, path.absolute(), *identity)
 
     def is_at(self, path: Path) -> bool:
         """Return whether an anchor file is that of the trace, as far as known."""
@@ -67,7 +59,18 @@ class TraceIdentity:
 _ENDS = 1 << 12
 
 
-def _of_files(files: Iterable[Path]) -> tuple[int, str]:
+def _of_whole(files: Iterable[Path]) -> tuple[int, str]:
+    """Return the size of files, and a hash of their content."""
+    size, digest = 0, hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            while chunk := content.read(1 << 20):
+                size += len(chunk)
+                digest.update(chunk)
+    return size, digest.hexdigest()
+
+
+def _of_ends(files: Iterable[Path]) -> tuple[int, str]:
     """Return the size of files, and a hash of their names, sizes, and ends."""
     size, digest = 0, hashlib.sha256()
     for file in files:

@@ -65,7 +65,7 @@ def profile_of(path: str | PathLike[str]) -> Path | None:
         return place
     inside = place / NAME
     # Prefer a trace, or a result written beside it: these have more information.
-    more = (place / MANIFEST).is_file() or any(place.glob("*.otf2"))
+    more = (place / MANIFEST).is_file() or _native.source_of(place) is not None
     return inside if inside.is_file() and not more else None
 
 

@@ -10,7 +10,7 @@ use crate::sqlite::{Database, MAGIC};
 /// How the names of exports in a directory end.
 const ENDINGS: [&str; 3] = ["sqlite", "sqlite3", "db"];
 
-/// The exports of Nsight Systems that a path names: a file, or those in a directory; none in one with an archive of OTF2.
+/// The exports of Nsight Systems that a path names: a file, or those in a directory.
 #[must_use]
 pub fn detect(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
@@ -19,9 +19,6 @@ pub fn detect(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|file| file.is_file()).collect();
     let ends = |file: &Path, ending: &str| file.extension().is_some_and(|extension| extension == ending);
-    if files.iter().any(|file| ends(file, "otf2")) {
-        return Vec::new();
-    }
     files.retain(|file| ENDINGS.iter().any(|ending| ends(file, ending)) && is_report(file));
     files.sort();
     files

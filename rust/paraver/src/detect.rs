@@ -64,18 +64,10 @@ fn is_table(path: &Path) -> bool {
     path.is_file() && base(path, &[".csv"]).as_ref().is_some_and(is_beside)
 }
 
-/// The traces in a directory; none if there is an archive of OTF2.
+/// The traces in a directory.
 fn traces_in(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut found = Vec::new();
-    for file in entries.filter(|file| file.is_file()) {
-        if file.extension().is_some_and(|extension| extension == "otf2") {
-            return Vec::new();
-        }
-        if base(&file, &ENDINGS).is_some() {
-            found.push(file);
-        }
-    }
+    let mut found: Vec<PathBuf> = entries.filter(|file| file.is_file() && base(file, &ENDINGS).is_some()).collect();
     found.sort();
     found
 }

@@ -36,6 +36,7 @@ mod rows;
 mod run;
 mod sampling;
 mod schema;
+mod sources;
 mod stragglers;
 mod tables;
 mod timeline;
@@ -75,7 +76,7 @@ mod _native {
     #[pymodule_export]
     use super::queues::{queue_levels, queue_metrics};
     #[pymodule_export]
-    use super::recording::{finish_recording, is_of_pytorch, is_unfinished_recording};
+    use super::recording::{finish_recording, is_unfinished_recording};
     #[pymodule_export]
     use super::regions::{region_terms, unknown_libraries};
     #[pymodule_export]
@@ -84,6 +85,8 @@ mod _native {
     use super::sampling::sampled_metrics;
     #[pymodule_export]
     use super::schema::{cost_classes, patterns, stored_metrics, tables};
+    #[pymodule_export]
+    use super::sources::{anchor_beside, identity_files, source_of};
     #[pymodule_export]
     use super::stragglers::find_stragglers;
     #[pymodule_export]

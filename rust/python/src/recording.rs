@@ -66,12 +66,6 @@ pub(crate) fn is_unfinished_recording(directory: PathBuf) -> bool {
     whywait_recording::is_unfinished(&directory)
 }
 
-/// Whether a path names traces of PyTorch's profiler, which may still be unreadable.
-#[pyfunction]
-pub(crate) fn is_of_pytorch(path: PathBuf) -> bool {
-    whywait_kineto::detect(&path).is_some()
-}
-
 /// What is missing in a recorded archive, a line each: what could not be recorded, and how processes ended.
 pub(crate) fn notes(anchor: &Anchor) -> impl Iterator<Item = &str> {
     let said = |name: &'static str| anchor.properties.iter().filter(move |(key, _)| key == name);

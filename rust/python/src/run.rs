@@ -8,22 +8,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::ids::ProcessId;
 use whywait_core::trace::DefinitionIndex;
-use whywait_devices::DeviceRecording;
 use whywait_otf2::writer::{WriteOptions, copy_archive as copy_otf2};
 use whywait_otf2::{Archive, Definitions, Event, Recording};
-use whywait_paraver::ParaverRecording;
 
 use crate::arrow::Table;
-use crate::errors::{UsageError, archive_error, source_error};
+use crate::errors::{UsageError, archive_error};
 use crate::estimate::{self, Counter};
 use crate::job::detached;
-use crate::kineto;
-use crate::nsight;
-use crate::paraver;
 use crate::recording;
 use crate::records::{Columns, EventTable};
 use crate::rows::Rows;
-use crate::traced;
+use crate::sources::{self, Choices, Facts, Source};
 
 /// A run whose definitions have been read.
 #[pyclass(frozen, weakref, module = "whywait._native")]
@@ -31,14 +26,10 @@ pub(crate) struct Run {
     recording: Arc<dyn Recording>,
     /// The archive that it was read from, if any.
     archive: Option<Arc<Archive>>,
-    /// The ranks of a profiler's traces that it was read from, if any.
-    traces: Option<Arc<DeviceRecording>>,
-    /// What is known of the reports of Nsight Systems that it was read from, if any; their ranks are in `traces`.
-    nsight: Option<whywait_nsight::Facts>,
-    /// The trace of Paraver that it was read from, if any.
-    paraver: Option<Arc<ParaverRecording>>,
-    /// Whether it is read in another way than its path alone says.
-    has_choices: bool,
+    /// What is known of its source besides definitions and events, by kind.
+    facts: Vec<(&'static str, Box<dyn Facts>)>,
+    /// Whether its path alone says how it is read.
+    is_in_files: bool,
     definitions: DefinitionIndex,
 }
 
@@ -46,7 +37,7 @@ impl Run {
     /// A run that is not read from an archive.
     pub(crate) fn new(recording: Arc<dyn Recording>) -> Self {
         let definitions = DefinitionIndex::new(recording.definitions());
-        Self { recording, archive: None, traces: None, nsight: None, paraver: None, has_choices: false, definitions }
+        Self { recording, archive: None, facts: Vec::new(), is_in_files: false, definitions }
     }
 
     /// The archive, to copy it as it is.
@@ -114,27 +105,12 @@ impl Run {
     ) -> PyResult<Self> {
         let of_profiler = paths.is_some() || cycle.is_some() || comm_kernels.is_some() || memory;
         let has_choices = of_profiler || types.is_some() || application.is_some() || truncated || !inference;
-        if whywait_paraver::detect(&path) {
-            let options =
-                whywait_paraver::Options { types: types.unwrap_or_default(), application, truncated, inference };
-            let trace = detached(py, || whywait_paraver::open(&path, &options))?.map_err(source_error)?;
-            let trace = Arc::new(trace);
-            return Ok(Self { paraver: Some(trace.clone()), has_choices, ..Self::new(trace) });
-        }
-        if !whywait_nsight::detect(&path).is_empty() {
-            let options = nsight::options(paths, comm_kernels.as_deref().unwrap_or_default())?;
-            let opened = detached(py, || whywait_nsight::open(&[path], &options))?.map_err(source_error)?;
-            let (traces, nsight) = (Arc::new(opened.recording), Some(opened.facts));
-            return Ok(Self { traces: Some(traces.clone()), nsight, has_choices, ..Self::new(traces) });
-        }
-        if kineto::names_traces(&path) {
-            let options = kineto::options(paths, cycle, comm_kernels.as_deref().unwrap_or_default(), memory)?;
-            let traces = detached(py, || whywait_kineto::open(&[path], &options))?.map_err(source_error)?;
-            let traces = Arc::new(traces);
-            return Ok(Self { traces: Some(traces.clone()), has_choices, ..Self::new(traces) });
-        }
-        let archive = Arc::new(detached(py, || Archive::open(&path))?.map_err(archive_error)?);
-        Ok(Self { archive: Some(archive.clone()), ..Self::new(archive) })
+        let types = types.unwrap_or_default();
+        let paraver = whywait_paraver::Options { types, application, truncated, inference };
+        let comm_kernels = comm_kernels.unwrap_or_default();
+        let choices = Choices { paths: paths.map(str::to_owned), cycle, comm_kernels, memory, paraver };
+        let Source { recording, archive, facts } = sources::open(py, &path, &choices)?;
+        Ok(Self { is_in_files: archive.is_some() || !has_choices, archive, facts, ..Self::new(recording) })
     }
 
     /// Path of the anchor file.
@@ -143,25 +119,19 @@ impl Run {
         self.recording.path().to_owned()
     }
 
-    /// What is known of the ranks of a profiler's traces besides events; `None` if it is read from others.
-    fn traces<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.traces.as_ref().map(|traces| traced::facts(py, traces.facts())).transpose()
-    }
-
-    /// What is known of the reports of Nsight Systems besides events and ranks; `None` if it is read from others.
-    fn nsight<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.nsight.as_ref().map(|facts| nsight::facts(py, facts)).transpose()
-    }
-
-    /// What is known of the trace of Paraver besides events; `None` if it is read from another.
-    fn paraver<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        self.paraver.as_ref().map(|trace| paraver::facts(py, trace.facts())).transpose()
+    /// What is known of the source besides definitions and events, by kind.
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for (kind, facts) in &self.facts {
+            all.set_item(kind, facts.dict(py)?)?;
+        }
+        Ok(all)
     }
 
     /// Whether other processes read the same from its path, rather than what is in the memory of this one.
     #[getter]
     fn is_in_files(&self) -> bool {
-        self.archive.is_some() || (self.traces.is_some() || self.paraver.is_some()) && !self.has_choices
+        self.is_in_files
     }
 
     /// Name of the archive.

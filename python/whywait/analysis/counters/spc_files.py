@@ -114,7 +114,7 @@ class Counted:
 
 def is_directory(path: Path) -> bool:
     """Return whether a directory has such files and no trace."""
-    return path.is_dir() and any(path.glob(f"{_PREFIX}*")) and not any(path.glob("*.otf2"))
+    return path.is_dir() and any(path.glob(f"{_PREFIX}*")) and _native.source_of(path) is None
 
 
 def read(directory: Path) -> list[Counted]:
