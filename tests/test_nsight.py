@@ -122,6 +122,16 @@ def test_what_mpi_does_not_say_is_said(capsys):
         assert words in said
 
 
+def test_own_code_with_calls_that_are_not_traced_is_said_to_have_them(capsys):
+    assert main(["explain", str(DATA / "requests")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith(
+        "Rank 1 completes requests in calls that are not traced, such as MPI_Test: their time may be part of this work."
+    )
+    assert main(["explain", str(case("late_sender"))]) == 0
+    assert "not traced" not in capsys.readouterr().out
+
+
 def test_no_output_has_variables_of_the_environment(tmp_path, capsys):
     trace, result = str(NCCL), str(tmp_path / "result")
     for arguments in (

@@ -255,8 +255,9 @@ class Run:
         ``reports``: ``file``, ``product``, ``schema``, ``host``, and ``ranks`` of each; ``tables``: name and number of
         rows; ``unread``: tables that say something of the program, but not what is analyzed; ``clocks``: how they were
         related; ``separate_clocks``: whether those of the reports of one node may differ; ``untested``: programming
-        models whose tables were read by their published schema alone; ``notes``: what is inferred or left out, and how
-        often; ``options``: how they were read. Their ranks are in `traces`.
+        models whose tables were read by their published schema alone; ``untraced``: ranks that complete requests in
+        calls that are not traced; ``notes``: what is inferred or left out, and how often; ``options``: how they were
+        read. Their ranks are in `traces`.
         """
         return self._facts("nsight")
 

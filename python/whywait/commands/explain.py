@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from whywait.commands.answers import Answer
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> Answer:
     """Return why a wait occurred."""
     from whywait.analysis.focus import find_focus
     from whywait.analysis.ranking import Choice
-    from whywait.report.explanation import explanation_lines
+    from whywait.report.explanation import explanation_lines, untraced_line
 
     if options.number is not None:
         return _of_finding(options)
@@ -67,11 +68,14 @@ def run(options: argparse.Namespace) -> Answer:
     if explained is None:
         return Answer(None, lambda _: [[("No matching wait state has a known cause.", "")]], results=[result])
     labels = {metric.name: metric.display_name for metric in result.profile.metrics}
-    return Answer(
-        explained,
-        lambda screen: explanation_lines(explained, labels, screen.width, unicode=screen.unicode),
-        results=[result],
-    )
+
+    def lines(screen: Screen) -> Iterator[Line]:
+        yield from explanation_lines(explained, labels, screen.width, unicode=screen.unicode)
+        untraced = result.facts.get("nsight", {}).get("untraced", ())
+        own = {kind.name for kind in result.tree.kinds if kind.is_own}
+        yield from ([(line, "dim")] for line in wrap(untraced_line(explained, untraced, own), screen.width))
+
+    return Answer(explained, lines, results=[result])
 
 
 def _step(result: Result, name: str) -> tuple[float, float]:

@@ -13,11 +13,13 @@ from whywait.report.terminal import path, seconds
 from whywait.report.values import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from whywait.report.terminal import Line
 
 _TIME = 10
+# Own code that explains less of a wait is not worth a word, in seconds.
+_BRIEF = 1e-3
 # Counters with a relative difference below this are called the same.
 _SAME = 0.1
 
@@ -43,6 +45,41 @@ def explanation_lines(
     yield [(head.ljust(width - _TIME), "bold"), (seconds(explained["waiting"]).rjust(_TIME), "")]
     writer = _Writer(labels, width - _TIME, unicode=unicode, least=SMALL * explained["waiting"])
     yield from writer.below(explained, explained["waiting"], "")
+
+
+def untraced_line(explained: Mapping[str, Any], untraced: Collection[int], own: Collection[str]) -> str:
+    """Return what to know of own code that is blamed for a wait, where it may contain calls that are not traced.
+
+    Parameters
+    ----------
+    explained
+        What `whywait.Result.explain` returned.
+    untraced
+        The ranks that complete requests in such calls.
+    own
+        The names of regions that are own code.
+
+    Returns
+    -------
+    str
+        A sentence; empty if no such code explains more than `_BRIEF`.
+    """
+    ranks = sorted(set(_blamed(explained, own)) & set(untraced))
+    if not ranks:
+        return ""
+    names = ", ".join(map(str, ranks))
+    who, do = (f"Rank {names}", "completes") if len(ranks) == 1 else (f"Ranks {names}", "complete")
+    return f"{who} {do} requests in calls that are not traced, such as MPI_Test: their time may be part of this work."
+
+
+def _blamed(node: Mapping[str, Any], own: Collection[str]) -> Iterator[int]:
+    """Yield the ranks whose own code explains some of a wait."""
+    if any(
+        work["explains"] > _BRIEF and work["callpath"][-1:] and work["callpath"][-1] in own for work in node["work"]
+    ):
+        yield node["cause_rank"]
+    for wait in node["waits"]:
+        yield from _blamed(wait, own)
 
 
 def who(node: Mapping[str, Any], prefix: str = "") -> str:

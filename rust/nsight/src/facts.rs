@@ -30,6 +30,8 @@ pub struct Facts {
     pub has_separate_clocks: bool,
     /// Programming models whose tables are read as NVIDIA's schema describes them, untested with a recorded file.
     pub untested: Vec<&'static str>,
+    /// Ranks that complete requests of MPI in calls that are not traced.
+    pub untraced: Vec<u32>,
     /// What is inferred or left out, with its number.
     pub notes: Vec<(String, u64)>,
 }

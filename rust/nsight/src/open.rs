@@ -95,6 +95,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     facts.note("works on devices without the call that launched them", unlaunched);
     let communication = communicate(&reports, &processes, &begins, run.world_size);
     said(&communication.counts, &mut facts);
+    facts.untraced.clone_from(&communication.untraced);
     run.groups = communication.groups;
     for (process, calls) in processes.iter_mut().zip(communication.calls) {
         process.built.record(calls);
@@ -312,6 +313,7 @@ fn of_reports(reports: &[Report], processes: &[Process], begins: &Begins) -> Fac
         clocks: begins.how,
         has_separate_clocks: begins.are_separate,
         untested,
+        untraced: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, 
     all.set_item("clocks", facts.clocks)?;
     all.set_item("separate_clocks", facts.has_separate_clocks)?;
     all.set_item("untested", facts.untested.clone())?;
+    all.set_item("untraced", facts.untraced.clone())?;
     all.set_item("notes", facts.notes.clone())?;
     Ok(all)
 }

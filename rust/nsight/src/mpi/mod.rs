@@ -71,6 +71,8 @@ pub(crate) struct Communication {
     pub(crate) comms: Vec<Comm>,
     pub(crate) groups: Vec<GroupFacts>,
     pub(crate) counts: Counts,
+    /// Ranks with requests whose completion is not traced.
+    pub(crate) untraced: Vec<u32>,
 }
 
 /// When a record is to be sent with others of its call.
@@ -119,8 +121,12 @@ pub(crate) fn find(sides: &[Side<'_>], comms: &[(u32, CommRow)], world_size: u32
     let known: Vec<Known<'_>> = sides.iter().map(Known::new).collect();
     let (members_unread, world_inferred) = (communicators.unread, communicators.worlds());
     let mut counts = Counts { members_unread, world_inferred, ..Counts::default() };
-    counts.request_unseen =
-        known.iter().flat_map(|known| &known.requests).filter(|request| request.completed.is_none()).count() as u64;
+    let mut untraced = Vec::new();
+    for Known { side, requests, .. } in &known {
+        let unseen = requests.iter().filter(|request| request.completed.is_none()).count() as u64;
+        counts.request_unseen += unseen;
+        untraced.extend((unseen > 0).then_some(side.number));
+    }
     let mut groups: Vec<GroupFacts> = communicators.list.iter().map(Communicator::facts).collect();
     let mut records: Vec<Records> = sides.iter().map(|_| Vec::new()).collect();
     messages::find(&known, &communicators, &mut records, (&mut counts, &mut groups));
@@ -131,7 +137,7 @@ pub(crate) fn find(sides: &[Side<'_>], comms: &[(u32, CommRow)], world_size: u32
     }
     groups.retain(|group| group.instances + group.messages + group.unmatched + group.message_parts > 0);
     let calls = records.into_iter().zip(sides).map(|(records, side)| in_calls(records, side.program.calls.len()));
-    Communication { calls: calls.collect(), comms: communicators.comms(), groups, counts }
+    Communication { calls: calls.collect(), comms: communicators.comms(), groups, counts, untraced }
 }
 
 impl<'a> Known<'a> {
