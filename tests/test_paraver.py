@@ -305,6 +305,15 @@ def test_a_gap_between_states_is_no_computation(tmp_path):
     assert computes(gap) == pytest.approx(1000 + 2300 + 3900 + 3000 + 1800 + 3900)
 
 
+def test_efficiencies_say_that_start_up_is_left_out(tmp_path, capsys):
+    calls = [(100, 31), (200, 0), (9000, 32), (9500, 0)]
+    more = [f"2:{task}:1:{task}:1:{time}:50000003:{value}\n" for task in (1, 2) for time, value in calls]
+    path = write(tmp_path, f"{HEADER}\n{BODY}{''.join(more)}")
+    for options, is_said in (((), True), (("--focus", "all"), False)):
+        assert main(["efficiency", str(path), *options]) == 0
+        assert ("Start-up and shutdown are left out; --focus all" in capsys.readouterr().out) == is_said
+
+
 def test_order_of_lines_of_one_instant_does_not_matter(tmp_path):
     right = {"mpi_latesender": {"0": 2000, "1": 500}, "mpi_barrier_wait": {"1": 1000}}
     # A call begins when the one before it ends.
@@ -425,6 +434,9 @@ def test_info_says_what_the_trace_has(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "Paraver trace of Extrae, 1 application, 2 tasks, 10.0 us, cut: no, MPI yes, no callers" in said
     assert "1 messages, 1 collective operations" in said
+    # It is no archive.
+    assert "trace format" not in said
+    assert "event bytes" not in said
 
 
 def test_a_written_result_finds_its_trace_again(tmp_path):

@@ -122,11 +122,16 @@ def run(options: argparse.Namespace) -> Answer:
     def text(screen: Screen) -> Iterator[Line]:
         if several and not options.scaling and detected.sentence:
             yield from ([*paragraph(detected.sentence, screen.width), []])
+        leaves_out = not (window or name) and any(row.window for row in methods["all"])
+        if leaves_out and any("paraver" in result.facts for result in results):
+            yield from ([*paragraph(_POP, screen.width), []])
         yield from _of_devices(methods["all"], devices)
         yield from lines(methods, screen.width)
 
     return Answer(data, text, results=results)
 
+
+_POP = "Start-up and shutdown are left out; --focus all has them, and the efficiencies of basicanalysis."
 
 _DEVICES = (
     ("device_parallel_efficiency", "Parallel efficiency of devices"),

@@ -83,6 +83,9 @@ def gather(trace: Run, *, events: bool) -> dict[str, Any]:
     }
 
 
+_OF_ARCHIVES = {"trace_format", "written_with", "event_bytes"}
+
+
 def lines(facts: dict[str, Any]) -> Iterator[str]:
     """Yield the facts as text."""
     shown = dict(facts)
@@ -93,6 +96,9 @@ def lines(facts: dict[str, Any]) -> Iterator[str]:
     said = f"{declared:,} declared" + ("" if counted is None else f", {counted:,} counted")
     shown["events"] = said if counted != declared else f"{counted:,}"
     shown["locations"] = ", ".join(f"{count:,} {kind}" for kind, count in locations.items()) or "none"
+    if traces is not None or paraver is not None:
+        # They are of archives.
+        shown = {name: value for name, value in shown.items() if name not in _OF_ARCHIVES}
     for name, value in ((name, value) for name, value in shown.items() if value not in {"", None}):
         yield f"{name.replace('_', ' '):<22}{_value(name, value)}"
     if traces is not None:

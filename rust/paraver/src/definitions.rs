@@ -93,12 +93,12 @@ pub(crate) fn define(content: &Content<'_>) -> Definitions {
 /// The name of a counter without what is said of it: `PAPI_TOT_INS [Instr completed]`.
 fn counter_name(labels: &Labels, kind: u32) -> String {
     let label = labels.of_type(kind).map_or_else(|| format!("counter {kind}"), str::to_owned);
-    let short = label.split_once(" [").map(|(_, name)| name.trim_end_matches(']'));
-    match (short, label.split_once(" (")) {
-        (Some(name), _) if name.starts_with("PAPI_") => name.to_owned(),
-        (_, Some((name, _))) => name.to_owned(),
-        _ => label,
-    }
+    let short = match label.split_once(" [") {
+        Some((_, name)) if name.starts_with("PAPI_") => name.trim_end_matches(']'),
+        Some((name, _)) if !name.contains(' ') => name,
+        _ => label.split_once(" (").map_or(label.as_str(), |(name, _)| name),
+    };
+    short.to_owned()
 }
 
 fn system(catalog: &mut Catalog, content: &Content<'_>) {

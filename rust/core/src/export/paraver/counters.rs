@@ -84,9 +84,8 @@ impl<'a> Counters<'a> {
     }
 }
 
-/// The type of a preset of PAPI; Extrae's names of them have a description in brackets.
+/// The type of a preset of PAPI.
 fn preset(name: &str) -> Option<u32> {
-    let name = name.split_once(" [").map_or(name, |(name, _)| name);
     COMMON.iter().find(|(known, _)| *known == name).map(|(_, preset)| PRESETS + preset)
 }
 
@@ -100,7 +99,7 @@ fn label(counter: &Counter) -> String {
             format!("{base}^{exponent} {unit}")
         }
     };
-    format!("{} [{}]", counter.name, unit.trim_end())
+    format!("{}, {}", counter.name, unit.trim_end())
 }
 
 struct Reader<'a> {
