@@ -483,3 +483,4 @@ def test_runs_are_named_by_what_tells_their_directories_apart(tmp_path):
     assert names_of(runs) == ["a/traces", "b/traces"]
     assert names_of([runs[0], str(tmp_path / "c")]) == ["traces", "c"]
     assert names_of([runs[0]] * 2) == ["traces", "traces"]
+    assert names_of([str(tmp_path / name) for name in ("two.prv.gz", "four.prv")]) == ["two", "four"]

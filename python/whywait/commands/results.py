@@ -393,10 +393,12 @@ def reading_choices(options: argparse.Namespace) -> dict[str, Any]:
 def names_of(paths: Sequence[str]) -> list[str]:
     """Return the directories of runs as their names, with as much of their paths as tells them apart.
 
-    Compared runs are often of the same program.
+    Compared runs are often of the same program. Runs in one directory have the names of their files.
     """
-    places = [Path(path).resolve() for path in paths]
-    places = [place if place.is_dir() else place.parent for place in places]
+    runs = [Path(path).resolve() for path in paths]
+    places = [run if run.is_dir() else run.parent for run in runs]
+    if len(set(places)) < len(set(runs)):
+        places = [run if run.is_dir() else run.with_name(run.name.removesuffix(".gz")).with_suffix("") for run in runs]
     names = [""]
     for depth in range(1, 1 + max(len(place.parts) for place in places)):
         names = ["/".join(place.parts[-depth:]) for place in places]
