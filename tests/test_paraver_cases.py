@@ -135,6 +135,27 @@ def test_applications_with_other_threads_and_equal_numbers_of_communicators(tmp_
     assert {node["name"] for node in nodes} == {"machine", "login", "compute"}
 
 
+def test_threads_with_names_of_streams_are_streams(tmp_path):
+    run = Trace(10000, (((1, 1),), ((2, 1), (2, 1))), ((2, 1, (1, 2)),))
+    run.collective("Barrier", {(2, 1, 1): (1000, 3100), (2, 2, 1): (3000, 3100)}, 1)
+    run.events((1, 1, 1), 100, (46000001, 5))
+    for thread in ((2, 1, 2), (2, 2, 2)):
+        run.state(thread, 0, 10000, 0)
+    names = ["THREAD 1.1.1", "THREAD 2.1.1", "CUDA-D1.S1-node1", "THREAD 2.2.1", "CUDA-D1.S1-node1"]
+    (tmp_path / "trace.row").write_text("LEVEL THREAD SIZE 5\n" + "\n".join(names) + "\n")
+    path = run.write(tmp_path)
+    # The first application only counts, and is left out with its names.
+    opened = whywait.open(path)
+    locations = [(row["name"], row["location_type"]) for row in opened.definitions["Location"].to_pylist()]
+    kinds = ["CPU_THREAD", "ACCELERATOR_STREAM"] * 2
+    assert locations == list(zip(names[1:], kinds, strict=True))
+    result = whywait.analyze(path)
+    assert result.metrics["time"].total == pytest.approx(2 * 10000e-9)
+    assert waits(path) == {"mpi_barrier_wait": {"0": 2000}}
+    result.write_paraver(tmp_path / "again.prv")
+    assert (tmp_path / "again.row").read_text().count("\nCUDA-D1.S1-node1\n") == 2
+
+
 def test_barriers_and_parallel_regions_by_newer_numbers(tmp_path):
     run = Trace(10000, (((3, 1),),))
     master, *others = ((1, 1, thread) for thread in (1, 2, 3))

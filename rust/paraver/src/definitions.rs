@@ -1,7 +1,5 @@
 //! The definitions of a run, laid out as Score-P does it.
 
-use std::ops::Range;
-
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::{
     Base, CommFlag, GroupType, LocationGroupType, LocationType, MetricMode, MetricOccurrence, MetricType, Paradigm,
@@ -132,7 +130,11 @@ fn system(catalog: &mut Catalog, content: &Content<'_>) {
             catalog.add(Location {
                 id: location.into(),
                 name,
-                location_type: LocationType::CPU_THREAD,
+                location_type: if names.is_stream(location as usize) {
+                    LocationType::ACCELERATOR_STREAM
+                } else {
+                    LocationType::CPU_THREAD
+                },
                 number_of_events: content.events[location as usize],
                 location_group: id,
             });
@@ -156,22 +158,20 @@ fn communicators(catalog: &mut Catalog, content: &Content<'_>) {
 
 /// The threads of each process that has several are a team, and one that forks within it by itself.
 fn teams(catalog: &mut Catalog, content: &Content<'_>) {
-    let Content { threads, processes, comms, .. } = content;
+    let Content { threads, processes, comms, names, .. } = content;
     let first = comms.list.len() as u32;
-    let several = (first..).zip(&processes.list).filter(|(_, process)| process.threads > 1);
-    let of_processes = several.map(|(id, process)| {
-        let end = process.first_thread + process.threads;
-        (id, process.first_thread.into()..end.into())
-    });
+    let of_processes =
+        (first..).zip(&processes.list).map(|(id, process)| (id, process.team(names).map(u64::from).collect()));
+    let of_processes = of_processes.filter(|(_, team): &(u32, Vec<u64>)| team.len() > 1);
     let of_threads = (0..).zip(*threads).filter(|(_, thread)| thread.forks_alone > 0);
     let after = u64::from(first) + processes.list.len() as u64;
-    let teams: Vec<(u32, Range<u64>)> =
-        of_processes.chain(of_threads.map(|(number, _)| ((after + number) as u32, number..number + 1))).collect();
+    let teams: Vec<(u32, Vec<u64>)> =
+        of_processes.chain(of_threads.map(|(number, _)| ((after + number) as u32, vec![number]))).collect();
     let Some(last) = teams.last() else { return };
     let all = (0..processes.of_threads.len() as u64).collect();
     catalog.group(last.0 + 2, GroupType::COMM_LOCATIONS, Paradigm::OPENMP, all);
     for (id, threads) in teams {
-        catalog.group(id + 1, GroupType::COMM_GROUP, Paradigm::OPENMP, threads.collect());
+        catalog.group(id + 1, GroupType::COMM_GROUP, Paradigm::OPENMP, threads);
         catalog.add(Comm { id, name: 0, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
     }
 }

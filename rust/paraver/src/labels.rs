@@ -105,7 +105,26 @@ pub(crate) struct Names {
     pub(crate) threads: Vec<String>,
 }
 
+/// How names of streams of devices begin.
+const STREAMS: [&str; 3] = ["CUDA", "HIP", "OpenCL"];
+
 impl Names {
+    /// Takes out the names of threads of applications that are left out: their numbers of threads, and which are kept.
+    pub(crate) fn keep(&mut self, applications: impl Iterator<Item = (usize, bool)>) {
+        let mut names = std::mem::take(&mut self.threads).into_iter();
+        for (count, is_kept) in applications {
+            let of_application: Vec<String> = names.by_ref().take(count).collect();
+            if is_kept {
+                self.threads.extend(of_application);
+            }
+        }
+    }
+
+    /// Whether a thread is a stream of a device.
+    pub(crate) fn is_stream(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|name| STREAMS.iter().any(|begin| name.starts_with(begin)))
+    }
+
     /// Reads a `.row`.
     pub(crate) fn read(text: &str) -> Self {
         let mut names = Self::default();

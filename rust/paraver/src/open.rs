@@ -10,7 +10,7 @@ use crate::calls;
 use crate::collectives::{self, Operations};
 use crate::detect::{find, open as open_file, read_beside, refuse};
 use crate::facts::Facts;
-use crate::header::{Header, is_trace};
+use crate::header::{Header, Task, is_trace};
 use crate::labels::{Labels, Names};
 use crate::messages::Messages;
 use crate::openmp;
@@ -43,6 +43,8 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         Err(error) => return Err(Error::io(&path)(error)),
     }
     let mut header = Header::read(&String::from_utf8_lossy(&first)).map_err(|why| Error::damaged(&path, why))?;
+    let threads_of = |tasks: &Vec<Task>| tasks.iter().map(|task| task.threads as usize).sum();
+    let recorded: Vec<usize> = header.applications.iter().map(threads_of).collect();
     select(&mut header, options, &path)?;
     let places = Places::new(&header, options.application.is_some());
     let mut scanned = scan(input, &places).map_err(Error::io(&path))?;
@@ -62,7 +64,7 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     let labels = read_beside(&path, ".pcf");
     let has_labels = labels.is_some();
     let labels = Labels::read(&labels.unwrap_or_default());
-    let names = Names::read(&read_beside(&path, ".row").unwrap_or_default());
+    let mut names = Names::read(&read_beside(&path, ".row").unwrap_or_default());
     let mut notes = Notes { path: &path, list: Vec::new() };
     notes.lines(&scanned, &header, has_labels);
     if scanned.records > 0 {
@@ -75,6 +77,7 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         }
         leave_out(&mut header, &mut scanned, &silent);
     }
+    names.keep(recorded.into_iter().zip(header.applications.iter().map(|tasks| !tasks.is_empty())));
     scanned.communicators.retain(|line| options.application.is_none_or(|only| only == line.application));
     let end = header.end.max(scanned.last);
     let processes = Processes::new(&header);

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::header::Header;
+use crate::labels::Names;
 use crate::scan::Communicator;
 
 /// A task of an application.
@@ -14,6 +15,13 @@ pub(crate) struct Process {
     pub(crate) node: u32,
     pub(crate) first_thread: u32,
     pub(crate) threads: u32,
+}
+
+impl Process {
+    /// Its threads that can be in a team: those of processors.
+    pub(crate) fn team(self, names: &Names) -> impl Iterator<Item = u32> {
+        (self.first_thread..self.first_thread + self.threads).filter(|thread| !names.is_stream(*thread as usize))
+    }
 }
 
 /// All processes, and which threads are theirs.

@@ -14,7 +14,7 @@ use crate::emit::{Emitter, Team};
 use crate::facts::Facts;
 use crate::labels::{Labels, Names};
 use crate::messages::Messages;
-use crate::processes::{Comms, Process, Processes};
+use crate::processes::{Comms, Processes};
 use crate::regions::Region;
 use crate::teams::LockLink;
 use crate::thread::Thread;
@@ -101,15 +101,21 @@ impl ParaverRecording {
         &self.facts
     }
 
-    /// The team of a thread, and its number of threads; none for those of processes with one thread.
+    /// The team of a thread, and its number of threads; none for those of processes with one thread, and for streams.
     fn team(&self, thread: usize) -> Option<Team> {
-        let Content { processes, comms, .. } = &self.content;
+        let Content { processes, comms, names, .. } = &self.content;
         let process = processes.of_threads[thread];
-        let Process { first_thread, threads, .. } = processes.list[process as usize];
-        let forks = first_thread as usize == thread;
+        let of_process = processes.list[process as usize];
+        let threads = of_process.team(names).count() as u32;
+        let forks = of_process.first_thread as usize == thread;
         let first = comms.list.len();
         let alone = (first + processes.list.len() + thread) as u32;
-        (threads > 1).then_some(Team { comm: first as u32 + process, threads, forks, alone })
+        (threads > 1 && !names.is_stream(thread)).then_some(Team {
+            comm: first as u32 + process,
+            threads,
+            forks,
+            alone,
+        })
     }
 
     fn emitter(&self, thread: usize) -> Emitter<'_> {

@@ -9,6 +9,9 @@ use crate::trace::Trace;
 use crate::trace::definition_index::Members;
 use crate::trace::nodes::nodes;
 
+/// How names of streams of devices begin, as Extrae writes them.
+const STREAMS: [&str; 3] = ["CUDA", "HIP", "OpenCL"];
+
 /// The objects of a run.
 pub(super) struct Objects {
     /// The thread of each location, counted over all; 0 for locations that belong to no process.
@@ -134,10 +137,16 @@ impl Objects {
         let nodes: Vec<String> = self.nodes.iter().map(node).collect();
         let mut cpus = Vec::new();
         let mut threads = Vec::new();
-        for (task, (count, node)) in (1..).zip(&self.tasks) {
+        for (task, ((count, node), process)) in (1..).zip(self.tasks.iter().zip(&trace.definitions.processes)) {
+            let mut streams = process.locations.map(|location| {
+                let location = &trace.definitions.locations[location];
+                let name = records.string(location.name);
+                (location.is_stream() && STREAMS.iter().any(|begin| name.starts_with(begin))).then(|| name.to_owned())
+            });
             for thread in 1..=*count {
                 cpus.push(format!("{}.{}", cpus.len() + 1, nodes[*node as usize - 1]));
-                threads.push(format!("THREAD 1.{task}.{thread}"));
+                let stream = streams.next().flatten();
+                threads.push(stream.unwrap_or_else(|| format!("THREAD 1.{task}.{thread}")));
             }
         }
         let mut text = String::new();
