@@ -23,8 +23,7 @@ impl<I: Iterator + Clone> Rows<I> {
 
     /// Adds a column with a value of each item; its type is that of the values.
     pub(crate) fn column<V: Value>(mut self, name: &'static str, value: impl FnMut(I::Item) -> V) -> Self {
-        let values: Vec<V> = self.items.clone().map(value).collect();
-        self.columns.push((name, V::array(values)));
+        self.columns.push((name, V::array(&mut self.items.clone().map(value))));
         self
     }
 
@@ -48,33 +47,40 @@ impl<I: Iterator + Clone> Rows<I> {
 
 /// A value of a column; an `Option` may be null.
 pub(crate) trait Value: Sized {
-    /// The column with these values.
-    fn array(values: Vec<Self>) -> ArrayRef;
+    /// The column with these values. Only this is compiled for each type, not for each column.
+    fn array(values: &mut dyn Iterator<Item = Self>) -> ArrayRef;
 }
 
 macro_rules! values {
     ($($value:ty: $array:ty),+ $(,)?) => {
-        $(impl Value for $value {
-            fn array(values: Vec<Self>) -> ArrayRef {
-                Arc::new(<$array>::from(values))
+        $(
+            impl Value for $value {
+                fn array(values: &mut dyn Iterator<Item = Self>) -> ArrayRef {
+                    Arc::new(<$array>::from_iter_values(values))
+                }
             }
-        })+
+
+            impl Value for Option<$value> {
+                fn array(values: &mut dyn Iterator<Item = Self>) -> ArrayRef {
+                    Arc::new(values.collect::<$array>())
+                }
+            }
+        )+
     };
 }
 
 values! {
-    bool: BooleanArray,
     i32: Int32Array,
-    Option<i32>: Int32Array,
     i64: Int64Array,
-    Option<i64>: Int64Array,
     u32: UInt32Array,
-    Option<u32>: UInt32Array,
     u64: UInt64Array,
-    Option<u64>: UInt64Array,
     f64: Float64Array,
-    Option<f64>: Float64Array,
     &str: StringArray,
-    Option<&str>: StringArray,
-    Option<String>: StringArray,
+    String: StringArray,
+}
+
+impl Value for bool {
+    fn array(values: &mut dyn Iterator<Item = Self>) -> ArrayRef {
+        Arc::new(values.map(Some).collect::<BooleanArray>())
+    }
 }
