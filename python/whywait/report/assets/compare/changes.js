@@ -4,6 +4,7 @@ import { card, make, tip } from "../dom.js";
 import { percent, plural, seconds } from "../format.js";
 import { address } from "../link.js";
 import { selection } from "../model.js";
+import { afterFirst, heads } from "../ranking.js";
 import { addView } from "../sections.js";
 import { direction } from "./differences.js";
 import { difference, relative, signed } from "./model.js";
@@ -100,7 +101,7 @@ export class Changes {
     const row = (label, values, change, bar, where) => make("tr", {}, make("td", {}, label), values.map((value) => make("td", {}, seconds(value))),
       make("td", { class: direction(change) }, signed(change, "sec")), make("td", { class: direction(change) }, relative(values)), make("td", { class: "diverging" }, bar), make("td", {}, where));
     return card("Where the difference comes from", "Every second of a run is counted in exactly one row, so the differences add up to the total.",
-      make("table", { class: "ranking changes" }, make("thead", {}, make("tr", {}, ["Part of the time", "A", "B", "B − A", "relative", "less · more", "most in"].map((name) => make("th", {}, name)))),
+      make("table", { class: "ranking changes" }, heads(["Part of the time", "A", "B", "B − A", "relative", "less · more", "most in"]),
         make("tbody", {}, changes.map((change) => row(
           change.metric ? make("a", { href: this.link(change.metric) }, change.label) : change.label, [change.first, change.second], change.difference,
           make("i", { class: direction(change.difference), style: { width: `${(50 * Math.abs(change.difference)) / most}%` } }),
@@ -114,7 +115,7 @@ export class Changes {
     if (!names.length) return null;
     const text = (one) => (one?.value == null ? "–" : one.value.toFixed(3));
     return card("Efficiencies", `Of ${this.model.focus}. 1 is best, above 0.8 is good. Each is the product of those indented below it.`,
-      make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["", "A", "B", "B − A"].map((name, i) => make("th", { class: i ? "number-of" : undefined }, name)))),
+      make("table", { class: "ranking" }, heads(["", "A", "B", "B − A"], afterFirst),
         make("tbody", {}, names.map((name) => {
           const pair = both.map((of) => of.get(name));
           const change = pair.every((one) => one?.value != null) ? Number((pair[1].value - pair[0].value).toFixed(3)) : null;

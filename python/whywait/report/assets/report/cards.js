@@ -1,6 +1,7 @@
 // The registry of the cards of the overview, and what they share. Each card adds itself, so no other file names it.
 
-import { make } from "../dom.js";
+import { documentBlock, hasBlock } from "../data.js";
+import { fill, make } from "../dom.js";
 import { percent } from "../format.js";
 import { exploreLink } from "../link.js";
 import { shortName } from "../names.js";
@@ -19,6 +20,17 @@ const made = [];
  */
 export function addCard(order, makeCard) {
   made.push([order, makeCard]);
+}
+
+// A card of the data of a block, if the run has it: `content(model, data)` returns what follows the title.
+export function addBlockCard(order, block, title, content) {
+  addCard(order, (model) => {
+    if (!hasBlock(block)) return null;
+    const heading = make("h2", {}, title);
+    const node = make("section", { class: `card ${block}` }, heading);
+    documentBlock(block).then((data) => fill(node, heading, content(model, data)));
+    return node;
+  });
 }
 
 // The cards of a run from top to bottom.

@@ -3,6 +3,7 @@
 import { card, make } from "../dom.js";
 import { clock, percent, seconds } from "../format.js";
 import { shortName } from "../names.js";
+import { heads, ranking, shareBar } from "../ranking.js";
 import { addCard, callLink, mostText } from "./cards.js";
 
 const SHARES_SHOWN = 3;
@@ -22,13 +23,13 @@ function causes(model) {
     `${account.waiting - account.known <= least && !isNamed ? `The causes of all ${seconds(account.waiting)} of waiting are known`
       : `The causes of ${percent(account.known / account.waiting)} of the ${seconds(account.waiting)} of waiting are known`}${unknown}. `
       + `What ranks did in these call paths made others wait, there or later.${calls}${idle}`,
-    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "Waiting caused", "Share", "Most on", "Seen as"].map((name) => make("th", {}, name)))),
-      make("tbody", {}, (delay ?? []).map((row) => make("tr", {},
-        make("td", {}, callLink(model, "delay", row.callpath_id)),
-        make("td", {}, seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)),
-        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
-        make("td", {}, mostText(row)),
-        make("td", {}, row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", ")))))));
+    ranking("", ["Call path", "Waiting caused", "Share", "Most on", "Seen as"], (delay ?? []).map((row) => [
+      callLink(model, "delay", row.callpath_id),
+      [seconds(row.costs), row.long_term > 0.01 * row.costs && make("small", {}, ` ${seconds(row.long_term)} indirectly`)],
+      shareBar(row.share),
+      mostText(row),
+      row.classes.slice(0, 2).map((kind) => `${kind.display_name} ${seconds(kind.costs)}`).join(", "),
+    ])));
 }
 
 // The functions in which late ranks spend more time than those that wait, or less, by samples.
@@ -43,7 +44,7 @@ function lateFunctions(model) {
   return card("In which functions late ranks spend more time",
     "What late ranks did more than those that wait for them, by samples, with the error at 95%. Blue is less; what is grey may be chance."
       + (late.some((row) => row.functions.some((one) => one.doubtful)) ? " Doubtful: these ranks share cores, and were sampled at ticks of the kernel." : ""),
-    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Function", "Waiting caused", "Less or more", "Share", "Source"].map((name) => make("th", {}, name)))),
+    make("table", { class: "ranking" }, heads(["Function", "Waiting caused", "Less or more", "Share", "Source"]),
       late.map((row) => make("tbody", {},
         make("tr", {}, make("th", { scope: "rowgroup", colspan: "5" }, callLink(model, "delay", row.callpath_id))),
         row.functions.map((one) => make("tr", {},
@@ -72,13 +73,13 @@ function criticalPath(model) {
   const balance = model.facts.processes > 1 ? ` ${seconds(path.imbalance)} of it is imbalance: more than the mean over all ${place}s.` : "";
   return card("What determines how long the run takes",
     `The critical path${whose} is ${seconds(path.length)} long ${ways}. Only a change on this path can shorten the run.${balance}`,
-    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Call path", "On the path", "Share", "Imbalance", "Most on"].map((name) => make("th", {}, name)))),
-      make("tbody", {}, path.callpaths.map((row) => make("tr", {},
-        make("td", {}, callLink(model, "critical_path", row.callpath_id), sharesText(row.functions)),
-        make("td", {}, seconds(row.time)),
-        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
-        make("td", {}, row.imbalance > 0 ? seconds(row.imbalance) : "–"),
-        make("td", {}, mostText(row)))))),
+    ranking("", ["Call path", "On the path", "Share", "Imbalance", "Most on"], path.callpaths.map((row) => [
+      [callLink(model, "critical_path", row.callpath_id), sharesText(row.functions)],
+      seconds(row.time),
+      shareBar(row.share),
+      row.imbalance > 0 ? seconds(row.imbalance) : "–",
+      mostText(row),
+    ])),
     walk(model, path.walk));
 }
 
@@ -106,13 +107,13 @@ function advice(model) {
   const plan = steps.length ? ` Combined, one after another: ${steps.join(", then ")}.` : "";
   return card("What would help",
     `Each change was simulated separately; the run takes ${seconds(found.before)}. Savings of several changes do not add up.${plan}`,
-    make("table", { class: "ranking" }, make("thead", {}, make("tr", {}, ["Change", "Saved", "Share", "Length", "Repeat with"].map((name) => make("th", {}, name)))),
-      make("tbody", {}, found.advice.slice(0, 6).map((row) => make("tr", {},
-        make("td", {}, row.what, row.worst && make("small", {}, ` remaining: ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)),
-        make("td", {}, seconds(row.saved)),
-        make("td", { class: "bar" }, make("i", { style: { width: `${100 * row.share}%` } }), make("span", {}, percent(row.share))),
-        make("td", {}, seconds(row.after)),
-        make("td", {}, make("code", {}, `whywait whatif ${row.option}`)))))));
+    ranking("", ["Change", "Saved", "Share", "Length", "Repeat with"], found.advice.slice(0, 6).map((row) => [
+      [row.what, row.worst && make("small", {}, ` remaining: ${row.worst.display_name}, ${seconds(row.worst.waiting)}`)],
+      seconds(row.saved),
+      shareBar(row.share),
+      seconds(row.after),
+      make("code", {}, `whywait whatif ${row.option}`),
+    ])));
 }
 
 addCard(50, causes);

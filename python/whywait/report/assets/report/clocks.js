@@ -1,9 +1,9 @@
 // How well the clocks agree: what contradicts the order of events, and what each clock is moved by, as a card of the overview.
 
-import { documentBlock, hasBlock } from "../data.js";
-import { fill, make } from "../dom.js";
+import { make } from "../dom.js";
 import { clock, plural, seconds } from "../format.js";
-import { addCard } from "./cards.js";
+import { afterFirst, ranking } from "../ranking.js";
+import { addBlockCard } from "./cards.js";
 
 const WIDTH = 1000;
 const HEIGHT = 160;
@@ -54,21 +54,11 @@ function coursePicture({ over_time: { violated, left }, times }) {
 }
 
 function kindsTable({ kinds }) {
-  const heads = ["Constraints", "Number", "Violated", "Worst", "Left"];
-  return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
-    make("thead", {}, make("tr", {}, heads.map((name, i) => make("th", { class: i ? "number-of" : undefined }, name)))),
-    make("tbody", {}, kinds.map(({ name, checked, violated, worst, left }) => make("tr", {}, make("td", {}, name),
-      [checked.toLocaleString("en-US"), violated.toLocaleString("en-US"), seconds(worst), left.toLocaleString("en-US")]
-        .map((text) => make("td", { class: "number-of" }, text)))))));
+  const whole = (value) => value.toLocaleString("en-US");
+  return make("div", { class: "wide" }, ranking("plain", ["Constraints", "Number", "Violated", "Worst", "Left"],
+    kinds.map(({ name, checked, violated, worst, left }) => [name, whole(checked), whole(violated), seconds(worst), whole(left)]), afterFirst));
 }
 
-function clocksCard() {
-  if (!hasBlock("clocks")) return null;
-  const title = make("h2", {}, "How well the clocks agree");
-  const node = make("section", { class: "card clocks" }, title);
-  documentBlock("clocks").then((found) => fill(node, title, found.sentences.map((text) => make("p", { class: "lead" }, text)),
-    movesPicture(found), coursePicture(found), kindsTable(found)));
-  return node;
-}
-
-addCard(85, clocksCard);
+addBlockCard(85, "clocks", "How well the clocks agree", (_, found) => [
+  found.sentences.map((text) => make("p", { class: "lead" }, text)), movesPicture(found), coursePicture(found), kindsTable(found),
+]);

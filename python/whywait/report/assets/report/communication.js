@@ -5,6 +5,7 @@ import { css, scaleColors } from "../color.js";
 import { columnBlock, documentBlock, hasBlock } from "../data.js";
 import { choice, fill, hiddenHeading, make, tip } from "../dom.js";
 import { percent, quantity, seconds } from "../format.js";
+import { bar, ranking } from "../ranking.js";
 import { addView } from "../sections.js";
 
 const MEASURES = [
@@ -191,25 +192,18 @@ export class Communication {
     // Messages go from the first rank to the second, for which the first one waits.
     const [heads, columns] = this.by === "waiting" ? [["Waits", "For"], ["Messages to it", "Bytes to it", "In flight", "Waiting"]]
       : [["From", "To"], ["Messages", "Bytes", "In flight", "Waits for it"]];
-    fill(this.table, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, heads.map((name) => make("th", {}, name)),
-        [...columns, `Share of ${SHARES[this.by]}`].map((name) => make("th", { class: "number-of" }, name)))),
-      make("tbody", {}, rows.map((row) => make("tr", {},
-        make("td", {}, name(row, "rank")), make("td", {}, name(row, "peer")),
-        [(row.messages + row.transfers).toLocaleString("en-US"), quantity(row.bytes + row.transfer_bytes, "bytes"), seconds(row.time + row.transfer_time),
-          seconds(row.waiting), percent(row.share)].map((text) => make("td", { class: "number-of" }, text)))))));
+    fill(this.table, ranking("plain", [...heads, ...columns, `Share of ${SHARES[this.by]}`], rows.map((row) => [
+      name(row, "rank"), name(row, "peer"), (row.messages + row.transfers).toLocaleString("en-US"), quantity(row.bytes + row.transfer_bytes, "bytes"),
+      seconds(row.time + row.transfer_time), seconds(row.waiting), percent(row.share),
+    ]), (i) => i > 1));
   }
 
   sizes() {
     const { sizes } = this.facts;
     const most = Math.max(...sizes.map((row) => row.count));
-    return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, ["Size", "Kind", "Count", "", "Bytes", "Average in flight"].map((name, i) => make("th", { class: [2, 4, 5].includes(i) ? "number-of" : undefined }, name)))),
-      make("tbody", {}, sizes.map((row) => make("tr", {},
-        make("td", {}, sizeText(row)), make("td", {}, row.kind),
-        make("td", { class: "number-of" }, row.count.toLocaleString("en-US")),
-        make("td", { class: "bar" }, make("i", { style: { width: `${(100 * row.count) / most}%` } })),
-        make("td", { class: "number-of" }, quantity(row.bytes, "bytes")), make("td", { class: "number-of" }, seconds(row.time / row.count)))))));
+    return make("div", { class: "wide" }, ranking("plain", ["Size", "Kind", "Count", "", "Bytes", "Average in flight"], sizes.map((row) => [
+      sizeText(row), row.kind, row.count.toLocaleString("en-US"), bar(row.count / most), quantity(row.bytes, "bytes"), seconds(row.time / row.count),
+    ]), (i) => [2, 4, 5].includes(i)));
   }
 }
 

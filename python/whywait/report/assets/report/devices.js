@@ -4,6 +4,7 @@ import { documentBlock, hasBlock } from "../data.js";
 import { card, fill, hiddenHeading, make, tip } from "../dom.js";
 import { percent, plural, quantity, seconds } from "../format.js";
 import { color, isWait } from "./device_colors.js";
+import { ranking } from "../ranking.js";
 import { addView } from "../sections.js";
 
 /** @type {[string, string, number][]} */
@@ -109,10 +110,7 @@ export class Devices {
 
   // A table whose columns from `first` on are numbers.
   table(heads, rows, first) {
-    const kind = (i) => (i >= first ? "number-of" : undefined);
-    return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, heads.map((head, i) => make("th", { class: kind(i) }, head)))),
-      make("tbody", {}, rows.map((row) => make("tr", {}, row.map((cell, i) => make("td", { class: kind(i) }, cell)))))));
+    return make("div", { class: "wide" }, ranking("plain", heads, rows, (i) => i >= first));
   }
 }
 

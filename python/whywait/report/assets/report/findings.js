@@ -4,6 +4,7 @@ import { hasBlock } from "../data.js";
 import { card, make } from "../dom.js";
 import { percent, seconds } from "../format.js";
 import { exploreLink, timelineLink } from "../link.js";
+import { bar, heads, ranking } from "../ranking.js";
 import { addCard, callText, spark } from "./cards.js";
 
 function findings(model) {
@@ -45,19 +46,15 @@ function evidence(model, one) {
   return make("div", { class: "evidence" },
     one.callpath && make("p", { class: "path" }, callText(one.callpath)),
     one.advice && make("p", {}, one.advice),
-    one.lines.length > 0 && make("div", { class: "wide" }, make("table", { class: "ranking" },
-      make("thead", {}, make("tr", {}, ["What is lost", "Time", ""].map((name) => make("th", {}, name)))),
-      make("tbody", {}, one.lines.map(({ label, time }) => make("tr", {}, make("td", {}, label), make("td", {}, seconds(time)),
-        make("td", { class: "bar" }, make("i", { style: { width: `${(100 * time) / most}%` } }))))))),
-    one.at_once.length > 0 && make("div", { class: "wide" }, make("table", { class: "ranking" },
-      make("thead", {}, make("tr", {}, ["Compute at the same time", "Of the focus", ""].map((name) => make("th", {}, name)))),
-      make("tbody", {}, one.at_once.map(({ label, share }) => make("tr", {}, make("td", {}, label), make("td", {}, percent(share)),
-        make("td", { class: "bar" }, make("i", { style: { width: `${100 * share}%` } }))))))),
+    one.lines.length > 0 && make("div", { class: "wide" }, ranking("", ["What is lost", "Time", ""],
+      one.lines.map(({ label, time }) => [label, seconds(time), bar(time / most)]))),
+    one.at_once.length > 0 && make("div", { class: "wide" }, ranking("", ["Compute at the same time", "Of the focus", ""],
+      one.at_once.map(({ label, share }) => [label, percent(share), bar(share)]))),
     one.by_place.length > 1 && make("figure", {}, spark(one.by_place, "Time over ranks"),
       make("figcaption", {}, make("span", {}, `first ${model.placeWord}`), make("span", {}, `time in ${one.callpath.at(-1)} by ${model.placeWord}: ${seconds(Math.min(...one.by_place))} to ${seconds(Math.max(...one.by_place))}`),
         make("span", {}, `last ${model.placeWord}`))),
     (one.prices.length > 0 || one.unpriced) && make("div", { class: "wide" }, make("table", { class: "ranking" },
-      make("thead", {}, make("tr", {}, ["If …", "Saves", "Repeat with"].map((name) => make("th", {}, name)))),
+      heads(["If …", "Saves", "Repeat with"]),
       make("tbody", {}, one.prices.map((price) => make("tr", { class: price.is_bound ? "bound" : "" },
         make("td", {}, price.what, price.is_bound && make("small", {}, " (a bound: nobody can do this)")),
         make("td", {}, price.saved < 0 ? `${seconds(-price.saved)} longer` : `${price.is_rough ? "about " : ""}${seconds(price.saved)}`),

@@ -1,35 +1,28 @@
 // What the run does with files.
 
-import { documentBlock, hasBlock } from "../data.js";
-import { fill, make } from "../dom.js";
+import { make } from "../dom.js";
 import { percent, plural, quantity, seconds } from "../format.js";
-import { addCard, callLink } from "./cards.js";
+import { afterFirst, ranking } from "../ranking.js";
+import { addBlockCard, callLink } from "./cards.js";
 
 const bytesOf = (value) => quantity(value, "bytes");
-const numericCell = (...content) => make("td", { class: "number-of" }, ...content);
-
-function fileHeads(first, ...others) {
-  return make("thead", {}, make("tr", {}, make("th", {}, first), others.map((name) => make("th", { class: "number-of" }, name))));
+function operations(one) {
+  return [one.count.toLocaleString("en-US"), one.bytes_read ? bytesOf(one.bytes_read) : "–", one.bytes_written ? bytesOf(one.bytes_written) : "–"];
 }
 
-function operationCells(one) {
-  return [numericCell(one.count.toLocaleString("en-US")), numericCell(one.bytes_read ? bytesOf(one.bytes_read) : "–"), numericCell(one.bytes_written ? bytesOf(one.bytes_written) : "–")];
+function filesTable({ files }) {
+  const rate = (row) => {
+    const moved = row.bytes_read + row.bytes_written;
+    return moved && row.in_calls ? `${bytesOf(moved / row.in_calls)}/s` : "–";
+  };
+  return ranking("", ["File", "Operations", "Read", "Written", "Time", "Rate"],
+    files.map((row) => [row.file ?? "(not defined)", ...operations(row), seconds(row.in_calls), rate(row)]), afterFirst);
 }
 
-function filesTable({ files: rows }) {
-  return make("table", { class: "ranking" }, fileHeads("File", "Operations", "Read", "Written", "Time", "Rate"),
-    make("tbody", {}, rows.map((row) => {
-      const moved = row.bytes_read + row.bytes_written;
-      return make("tr", {}, make("td", {}, row.file ?? "(not defined)"), operationCells(row), numericCell(seconds(row.in_calls)),
-        numericCell(moved && row.in_calls ? `${bytesOf(moved / row.in_calls)}/s` : "–"));
-    })));
-}
-
-function callpathsTable(model, { callpaths: rows }) {
-  return make("table", { class: "ranking" }, fileHeads("Call path", "Operations", "Read", "Written", "Time", "Waiting"),
-    make("tbody", {}, rows.map((row) => make("tr", {},
-      make("td", {}, row.callpath ? callLink(model, "time", row.callpath_id) : "(outside)"), operationCells(row),
-      numericCell(seconds(row.time)), numericCell(row.waiting ? seconds(row.waiting) : "–")))));
+function callpathsTable(model, { callpaths }) {
+  return ranking("", ["Call path", "Operations", "Read", "Written", "Time", "Waiting"], callpaths.map((row) => [
+    row.callpath ? callLink(model, "time", row.callpath_id) : "(outside)", ...operations(row), seconds(row.time), row.waiting ? seconds(row.waiting) : "–",
+  ]), afterFirst);
 }
 
 function filesText(model, found) {
@@ -46,12 +39,4 @@ function filesText(model, found) {
   ];
 }
 
-function filesCard(model) {
-  if (!hasBlock("io")) return null;
-  const title = make("h2", {}, "What is done with files");
-  const node = make("section", { class: "card io" }, title);
-  documentBlock("io").then((found) => fill(node, title, filesText(model, found)));
-  return node;
-}
-
-addCard(45, filesCard);
+addBlockCard(45, "io", "What is done with files", filesText);

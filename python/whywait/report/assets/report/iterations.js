@@ -6,6 +6,7 @@ import { columnBlock, documentBlock, hasBlock } from "../data.js";
 import { fill, make, tip } from "../dom.js";
 import { clock, percent, plural, seconds } from "../format.js";
 import { exploreLink, timelineLink } from "../link.js";
+import { ranking } from "../ranking.js";
 import { addCard } from "./cards.js";
 
 const TRENDS = { grows: "they get longer", shrinks: "they get shorter" };
@@ -64,14 +65,12 @@ class Iterations {
   worst() {
     const order = Array.from({ length: this.count }, (_, i) => i).sort((a, b) => this.rows.duration[b] - this.rows.duration[a]).slice(0, 5);
     const timeline = hasBlock("timeline");
-    return make("div", { class: "wide" }, make("table", { class: "ranking plain" },
-      make("thead", {}, make("tr", {}, ["Longest", "Duration", "Waiting", "Parallel efficiency", "Load balance", "Slowest rank", "Most waiting"]
-        .map((name, i) => make("th", { class: i > 0 && i < 5 ? "number-of" : undefined }, name)))),
-      make("tbody", {}, order.map((i) => make("tr", {},
-        make("td", {}, timeline ? make("a", { class: "go", href: this.link(i) }, this.name(i)) : this.name(i)),
-        [seconds(this.rows.duration[i]), percent(this.rows.waiting[i] / this.rows.duration[i]), percent(this.rows.parallel_efficiency[i]),
-          percent(this.rows.load_balance[i])].map((text) => make("td", { class: "number-of" }, text)),
-        make("td", {}, `rank ${this.rows.slowest[i]}`), make("td", {}, this.mostWaiting(i)))))));
+    const heads = ["Longest", "Duration", "Waiting", "Parallel efficiency", "Load balance", "Slowest rank", "Most waiting"];
+    return make("div", { class: "wide" }, ranking("plain", heads, order.map((i) => [
+      timeline ? make("a", { class: "go", href: this.link(i) }, this.name(i)) : this.name(i), seconds(this.rows.duration[i]),
+      percent(this.rows.waiting[i] / this.rows.duration[i]), percent(this.rows.parallel_efficiency[i]), percent(this.rows.load_balance[i]),
+      `rank ${this.rows.slowest[i]}`, this.mostWaiting(i),
+    ]), (column) => column > 0 && column < 5));
   }
 
   // The number of an iteration, and the value of its parameter if that differs.

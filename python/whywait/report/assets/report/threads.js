@@ -1,30 +1,24 @@
 // What threads lose, the locks that they wait for, their tasks, and their loops.
 
-import { documentBlock, hasBlock } from "../data.js";
-import { fill, make } from "../dom.js";
+import { make } from "../dom.js";
 import { percent, plural, seconds } from "../format.js";
-import { addCard, callLink } from "./cards.js";
+import { afterFirst, ranking } from "../ranking.js";
+import { addBlockCard, callLink } from "./cards.js";
 
 const whole = (value) => value.toLocaleString("en-US");
-const numberCell = (...content) => make("td", { class: "number-of" }, ...content);
-
-function heads(first, ...others) {
-  return make("thead", {}, make("tr", {}, make("th", {}, first), others.map((name) => make("th", { class: "number-of" }, name))));
-}
 
 function whereOf(model, found, row) {
-  const link = row.callpath === null ? "(outside)" : callLink(model, "waiting", row.callpath);
-  return make("td", {}, link, found.ranks > 1 && ` on rank ${row.rank}`);
+  return [row.callpath === null ? "(outside)" : callLink(model, "waiting", row.callpath), found.ranks > 1 && ` on rank ${row.rank}`];
 }
 
 function locksTable(model, found) {
   const { length } = model.facts;
-  return make("table", { class: "ranking locks" },
-    heads("Lock, by where threads wait for it", "Waiting", "Contended", "Longest queue", "Owned", "On the critical path"),
-    make("tbody", {}, found.locks.map((row) => make("tr", {},
-      whereOf(model, found, row), numberCell(seconds(row.waiting)), numberCell(`${whole(row.contended)} of ${whole(row.acquisitions)}`),
-      numberCell(whole(row.longest_queue)), numberCell(seconds(row.holding)),
-      numberCell(row.critical ? `${seconds(row.critical)}${length ? ` (${percent(row.critical / length)})` : ""}` : "–")))));
+  const critical = (row) => (row.critical ? `${seconds(row.critical)}${length ? ` (${percent(row.critical / length)})` : ""}` : "–");
+  return ranking("locks", ["Lock, by where threads wait for it", "Waiting", "Contended", "Longest queue", "Owned", "On the critical path"],
+    found.locks.map((row) => [
+      whereOf(model, found, row), seconds(row.waiting), `${whole(row.contended)} of ${whole(row.acquisitions)}`, whole(row.longest_queue),
+      seconds(row.holding), critical(row),
+    ]), afterFirst);
 }
 
 // Tasks that take longer to create and start than to run are too small.
@@ -35,12 +29,12 @@ function benefitText(row) {
 }
 
 function tasksTable(model, found) {
-  return make("table", { class: "ranking tasks" },
-    heads("Tasks, by construct", "Number", "Elsewhere", "Run", "Median", "Longest", "Lengths", "To create", "To start", "Run / overhead"),
-    make("tbody", {}, found.tasks.map((row) => make("tr", {},
-      whereOf(model, found, row), numberCell(whole(row.tasks)), numberCell(whole(row.elsewhere)), numberCell(seconds(row.execution)),
-      numberCell(seconds(row.median)), numberCell(seconds(row.longest)), make("td", {}, lengthsPicture(row)), numberCell(seconds(row.median_creation)),
-      numberCell(seconds(row.median_delay)), numberCell(benefitText(row))))));
+  return ranking("tasks",
+    ["Tasks, by construct", "Number", "Elsewhere", "Run", "Median", "Longest", "Lengths", "To create", "To start", "Run / overhead"],
+    found.tasks.map((row) => [
+      whereOf(model, found, row), whole(row.tasks), whole(row.elsewhere), seconds(row.execution), seconds(row.median), seconds(row.longest),
+      make("td", {}, lengthsPicture(row)), seconds(row.median_creation), seconds(row.median_delay), benefitText(row),
+    ]), afterFirst);
 }
 
 // How many tasks run how long, from the shortest on; those left of the line take longer to create and start than to run.
@@ -69,11 +63,11 @@ const DISTRIBUTIONS = {
 function loopsTable(model, found) {
   const last = (row) => (row.distribution === "persistent"
     ? `thread ${row.last_thread} in ${whole(row.last_count)} of ${whole(row.instances)}` : DISTRIBUTIONS[row.distribution]);
-  return make("table", { class: "ranking loops" },
-    heads("Loops, sections, single blocks", "Instances", "Threads", "Mean time", "Longest", "Loss", "Late start", "Last thread"),
-    make("tbody", {}, found.loops.map((row) => make("tr", {},
-      whereOf(model, found, row), numberCell(whole(row.instances)), numberCell(whole(row.threads)), numberCell(seconds(row.mean)),
-      numberCell(seconds(row.longest)), numberCell(seconds(row.loss)), numberCell(seconds(row.late_start)), numberCell(last(row))))));
+  return ranking("loops", ["Loops, sections, single blocks", "Instances", "Threads", "Mean time", "Longest", "Loss", "Late start", "Last thread"],
+    found.loops.map((row) => [
+      whereOf(model, found, row), whole(row.instances), whole(row.threads), seconds(row.mean), seconds(row.longest), seconds(row.loss),
+      seconds(row.late_start), last(row),
+    ]), afterFirst);
 }
 
 function regionText(model, found, row) {
@@ -118,12 +112,4 @@ function threadsText(model, found) {
   ];
 }
 
-function threadsCard(model) {
-  if (!hasBlock("threads")) return null;
-  const title = make("h2", {}, "Threads");
-  const node = make("section", { class: "card threads" }, title);
-  documentBlock("threads").then((found) => fill(node, title, threadsText(model, found)));
-  return node;
-}
-
-addCard(43, threadsCard);
+addBlockCard(43, "threads", "Threads", threadsText);
