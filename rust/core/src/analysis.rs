@@ -79,43 +79,26 @@ impl Default for Options {
     }
 }
 
-/// Stages of an analysis, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Stage {
-    /// Reading the events.
-    Decode,
-    /// Matching messages and detecting their wait states.
-    Messages,
-    /// Matching collective operations and detecting their wait states.
-    Collectives,
-    /// Epochs of one-sided communication and their wait states.
-    OneSided,
-    /// Thread teams, profile, sums.
-    Profile,
-    /// Synchronization points: who causes waits is told so.
-    Points,
-    /// Root causes, critical path.
-    Causes,
-}
-
-impl Stage {
-    /// Name for a progress display.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Decode => "decode",
-            Self::Messages => "messages",
-            Self::Collectives => "collectives",
-            Self::OneSided => "one-sided",
-            Self::Profile => "profile",
-            Self::Points => "points",
-            Self::Causes => "causes",
-        }
+named! {
+    /// Stages of an analysis, in their order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub enum Stage {
+        /// Reading the events.
+        Decode = "decode",
+        /// Matching messages and detecting their wait states.
+        Messages = "messages",
+        /// Matching collective operations and detecting their wait states.
+        Collectives = "collectives",
+        /// Epochs of one-sided communication and their wait states.
+        OneSided = "one-sided",
+        /// Thread teams, profile, sums.
+        Profile = "profile",
+        /// Synchronization points: who causes waits is told so.
+        Points = "points",
+        /// Root causes, critical path.
+        Causes = "causes",
     }
-
-    const ALL: [Self; 7] =
-        [Self::Decode, Self::Messages, Self::Collectives, Self::OneSided, Self::Profile, Self::Points, Self::Causes];
 }
 
 /// Progress of an analysis, which another thread may read and cancel.

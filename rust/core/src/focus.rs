@@ -27,29 +27,18 @@ use crate::waits::device::{DevicePart, Devices};
 /// Profilers that start and stop within this part of the run do so together.
 const PRECISION: i64 = 1000;
 
-/// What decided the bounds of a focus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The calls that start and end the communication library.
-    LastFinalize,
-    /// What the profilers of all processes recorded, from the first operation in which devices meet if they began apart.
-    Profiler,
-    /// Nothing starts or ends a library: all of the run.
-    Whole,
-    /// The window that was analyzed.
-    Window,
-}
-
-impl Rule {
-    /// Name in tables and facts.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LastFinalize => "last_finalize",
-            Self::Profiler => "profiler",
-            Self::Whole => "whole",
-            Self::Window => "window",
-        }
+named! {
+    /// What decided the bounds of a focus.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Rule {
+        /// The calls that start and end the communication library.
+        LastFinalize = "last_finalize",
+        /// What the profilers of all processes recorded, from the first operation in which devices meet if they began apart.
+        Profiler = "profiler",
+        /// Nothing starts or ends a library: all of the run.
+        Whole = "whole",
+        /// The window that was analyzed.
+        Window = "window",
     }
 }
 

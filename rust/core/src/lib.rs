@@ -5,6 +5,9 @@
 //! drives the stages, [`query`], [`export`], and [`whatif`] ask a finished analysis, and [`parallel`] spreads the work.
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod named;
+
 pub mod account;
 pub mod analysis;
 mod by_location;

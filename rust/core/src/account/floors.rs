@@ -49,32 +49,20 @@ impl Kind {
     }
 }
 
-/// Where a floor comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// The 5% quantile of at least 20 calls.
-    Quantile,
-    /// The shortest of 5 to 19 calls.
-    Few,
-    /// The floor of the calls with the nearest number of bytes: there are fewer than 5.
-    Nearest,
-    /// Nothing: there are too few calls, and all of their time counts as needed.
-    Nothing,
-    /// The 5% quantile, but the clocks disagree about many messages.
-    Clocks,
-}
-
-impl Basis {
-    /// Name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quantile => "quantile",
-            Self::Few => "few",
-            Self::Nearest => "nearest",
-            Self::Nothing => "none",
-            Self::Clocks => "clocks",
-        }
+named! {
+    /// Where a floor comes from.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Basis {
+        /// The 5% quantile of at least 20 calls.
+        Quantile = "quantile",
+        /// The shortest of 5 to 19 calls.
+        Few = "few",
+        /// The floor of the calls with the nearest number of bytes: there are fewer than 5.
+        Nearest = "nearest",
+        /// Nothing: there are too few calls, and all of their time counts as needed.
+        Nothing = "none",
+        /// The 5% quantile, but the clocks disagree about many messages.
+        Clocks = "clocks",
     }
 }
 

@@ -43,26 +43,16 @@ const ALIKE: usize = 6;
 /// Samples of a resource at most; of more, evenly spaced ones stand for all.
 const MOST: usize = 1 << 18;
 
-/// What is shared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// The network of a node.
-    Network,
-    /// A file system.
-    Files,
-    /// The memory and caches of a node.
-    Memory,
-}
-
-impl Resource {
-    /// Name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Network => "network",
-            Self::Files => "files",
-            Self::Memory => "memory",
-        }
+named! {
+    /// What is shared.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Resource {
+        /// The network of a node.
+        Network = "network",
+        /// A file system.
+        Files = "files",
+        /// The memory and caches of a node.
+        Memory = "memory",
     }
 }
 

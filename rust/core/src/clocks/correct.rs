@@ -31,39 +31,23 @@ const PAIRS: usize = 16;
 /// Number of processes, and of devices, whose moves the report has.
 const MOVES: usize = 200;
 
-/// How to correct clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    /// Not at all: the times that were measured.
-    Measured,
-    /// One clock per node.
-    #[default]
-    Nodes,
-    /// An offset and a drift for each clock, from the constraints.
-    Lines,
-    /// The controlled logical clock.
-    Clc,
-    /// Lines, then the logical clock.
-    Both,
-    /// What is needed: nodes, then lines, then the logical clock.
-    Auto,
-}
-
-impl Method {
-    /// All methods.
-    pub const ALL: [Self; 6] = [Self::Measured, Self::Nodes, Self::Lines, Self::Clc, Self::Both, Self::Auto];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Nodes => "nodes",
-            Self::Lines => "lines",
-            Self::Clc => "clc",
-            Self::Both => "both",
-            Self::Auto => "auto",
-        }
+named! {
+    /// How to correct clocks.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Method {
+        /// Not at all: the times that were measured.
+        Measured = "measured",
+        /// One clock per node.
+        #[default]
+        Nodes = "nodes",
+        /// An offset and a drift for each clock, from the constraints.
+        Lines = "lines",
+        /// The controlled logical clock.
+        Clc = "clc",
+        /// Lines, then the logical clock.
+        Both = "both",
+        /// What is needed: nodes, then lines, then the logical clock.
+        Auto = "auto",
     }
 }
 

@@ -16,30 +16,17 @@ use crate::Result;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::{Exchange, Row};
 
-/// What has a clock of its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Domain {
-    /// A node, if its processes agree, or else each of them.
-    #[default]
-    Auto,
-    /// Each process.
-    Process,
-    /// Each node.
-    Node,
-}
-
-impl Domain {
-    /// All choices.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Process, Self::Node];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Process => "process",
-            Self::Node => "node",
-        }
+named! {
+    /// What has a clock of its own.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Domain {
+        /// A node, if its processes agree, or else each of them.
+        #[default]
+        Auto = "auto",
+        /// Each process.
+        Process = "process",
+        /// Each node.
+        Node = "node",
     }
 }
 

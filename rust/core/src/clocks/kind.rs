@@ -4,70 +4,51 @@ use bitcode::{Decode, Encode};
 
 use crate::matching::collectives;
 
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $name:literal),+ $(,)?) => {
-        /// Kinds of constraints: what comes before what.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-        pub enum Kind {
-            $($(#[$doc])* $kind,)+
-        }
-
-        impl Kind {
-            /// All kinds.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
-
-            /// Name in tables.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)+
-                }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// A message is sent before it is received, or found by a probe.
-    Message = "p2p",
-    /// A receive is posted before a synchronous send completes.
-    SynchronousSend = "ssend",
-    /// All enter a barrier before anyone leaves it.
-    Barrier = "barrier",
-    /// All senders begin before a receiver ends.
-    AllToAll = "n_to_n",
-    /// The root begins before a receiver ends.
-    OneToAll = "one_to_n",
-    /// All senders begin before the root ends.
-    AllToOne = "n_to_one",
-    /// The senders of lower ranks begin before a receiver ends.
-    Prefix = "prefix",
-    /// Those whose data a member needs start a non-blocking operation before it completes there.
-    Nonblocking = "nonblocking",
-    /// All enter the call that makes or frees a window before anyone leaves it.
-    Window = "window",
-    /// An origin and a target meet in the fences around an operation.
-    Fence = "fence",
-    /// A target posts before an origin that accessed it completes.
-    Post = "post",
-    /// An origin completes before its target has waited.
-    Complete = "complete",
-    /// A lock is released before another process holds it.
-    Lock = "lock",
-    /// A process notifies before the other has waited for it.
-    Notify = "notify",
-    /// All enter a collective call of OpenSHMEM or ARMCI before anyone leaves it.
-    Shmem = "shmem",
-    /// A thread begins after it was forked or created.
-    Fork = "fork",
-    /// A thread ends before it is joined.
-    Join = "join",
-    /// All threads of a team enter a barrier before anyone leaves it.
-    ThreadBarrier = "thread_barrier",
-    /// A thread releases a lock before another one acquires it.
-    ThreadLock = "thread_lock",
-    /// A kernel begins after its launch, and ends before the call that awaits it.
-    Device = "device",
+named! {
+    /// Kinds of constraints: what comes before what.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+    pub enum Kind {
+        /// A message is sent before it is received, or found by a probe.
+        Message = "p2p",
+        /// A receive is posted before a synchronous send completes.
+        SynchronousSend = "ssend",
+        /// All enter a barrier before anyone leaves it.
+        Barrier = "barrier",
+        /// All senders begin before a receiver ends.
+        AllToAll = "n_to_n",
+        /// The root begins before a receiver ends.
+        OneToAll = "one_to_n",
+        /// All senders begin before the root ends.
+        AllToOne = "n_to_one",
+        /// The senders of lower ranks begin before a receiver ends.
+        Prefix = "prefix",
+        /// Those whose data a member needs start a non-blocking operation before it completes there.
+        Nonblocking = "nonblocking",
+        /// All enter the call that makes or frees a window before anyone leaves it.
+        Window = "window",
+        /// An origin and a target meet in the fences around an operation.
+        Fence = "fence",
+        /// A target posts before an origin that accessed it completes.
+        Post = "post",
+        /// An origin completes before its target has waited.
+        Complete = "complete",
+        /// A lock is released before another process holds it.
+        Lock = "lock",
+        /// A process notifies before the other has waited for it.
+        Notify = "notify",
+        /// All enter a collective call of OpenSHMEM or ARMCI before anyone leaves it.
+        Shmem = "shmem",
+        /// A thread begins after it was forked or created.
+        Fork = "fork",
+        /// A thread ends before it is joined.
+        Join = "join",
+        /// All threads of a team enter a barrier before anyone leaves it.
+        ThreadBarrier = "thread_barrier",
+        /// A thread releases a lock before another one acquires it.
+        ThreadLock = "thread_lock",
+        /// A kernel begins after its launch, and ends before the call that awaits it.
+        Device = "device",
+    }
 }
 
 impl Kind {

@@ -4,41 +4,26 @@ use super::census::Census;
 use super::domains::Domain;
 use crate::ids::LocationId;
 
-/// What the violations say about the clocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing is violated.
-    None,
-    /// All amounts are below what clocks resolve.
-    Noise,
-    /// The measured offsets of the processes of a node contradict each other.
-    MeasuredOffsets,
-    /// Clocks differ; how was not asked.
-    Differ,
-    /// Clocks differ by an offset each.
-    Offset,
-    /// Clocks differ by an offset and a drift each.
-    Drift,
-    /// No line for each clock satisfies all constraints.
-    NotLinear,
-    /// No times satisfy all constraints: events were matched wrongly.
-    Impossible,
-}
-
-impl Verdict {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Noise => "noise",
-            Self::MeasuredOffsets => "measured offsets",
-            Self::Differ => "differ",
-            Self::Offset => "offset",
-            Self::Drift => "drift",
-            Self::NotLinear => "not linear",
-            Self::Impossible => "impossible",
-        }
+named! {
+    /// What the violations say about the clocks.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Verdict {
+        /// Nothing is violated.
+        None = "none",
+        /// All amounts are below what clocks resolve.
+        Noise = "noise",
+        /// The measured offsets of the processes of a node contradict each other.
+        MeasuredOffsets = "measured offsets",
+        /// Clocks differ; how was not asked.
+        Differ = "differ",
+        /// Clocks differ by an offset each.
+        Offset = "offset",
+        /// Clocks differ by an offset and a drift each.
+        Drift = "drift",
+        /// No line for each clock satisfies all constraints.
+        NotLinear = "not linear",
+        /// No times satisfy all constraints: events were matched wrongly.
+        Impossible = "impossible",
     }
 }
 

@@ -60,29 +60,18 @@ pub struct Pair {
     pub waiting: i128,
 }
 
-/// Kinds of communication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub enum Kind {
-    /// A message between two processes.
-    Message,
-    /// A one-sided operation that writes.
-    Put,
-    /// A one-sided operation that reads.
-    Get,
-    /// A one-sided operation that changes data.
-    Atomic,
-}
-
-impl Kind {
-    /// Name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Put => "put",
-            Self::Get => "get",
-            Self::Atomic => "atomic",
-        }
+named! {
+    /// Kinds of communication.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+    pub enum Kind {
+        /// A message between two processes.
+        Message = "message",
+        /// A one-sided operation that writes.
+        Put = "put",
+        /// A one-sided operation that reads.
+        Get = "get",
+        /// A one-sided operation that changes data.
+        Atomic = "atomic",
     }
 }
 

@@ -37,32 +37,20 @@ const PERSISTENT: (f64, u64, f64) = (0.8, 5, 0.1);
 /// Loops whose threads work less than this many times as long as it takes to fork and join them are too small.
 const TINY: i64 = 10;
 
-/// How the work of a construct is distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub enum Distribution {
-    /// Fork and join take longer than the work.
-    Tiny,
-    /// The same thread is last in most instances.
-    Persistent,
-    /// The last thread is only a little later than the others.
-    Tail,
-    /// Another thread is last each time.
-    Alternating,
-    /// There are too few instances to tell.
-    Few,
-}
-
-impl Distribution {
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tiny => "tiny",
-            Self::Persistent => "persistent",
-            Self::Tail => "tail",
-            Self::Alternating => "alternating",
-            Self::Few => "few",
-        }
+named! {
+    /// How the work of a construct is distributed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+    pub enum Distribution {
+        /// Fork and join take longer than the work.
+        Tiny = "tiny",
+        /// The same thread is last in most instances.
+        Persistent = "persistent",
+        /// The last thread is only a little later than the others.
+        Tail = "tail",
+        /// Another thread is last each time.
+        Alternating = "alternating",
+        /// There are too few instances to tell.
+        Few = "few",
     }
 }
 

@@ -4,51 +4,28 @@ use bitcode::{Decode, Encode};
 
 use crate::ids::LocationId;
 
-/// The quantities of which levels are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
-pub enum Quantity {
-    /// Messages that have arrived before their receive is posted.
-    Unexpected,
-    /// Bytes of the eager ones among them.
-    UnexpectedData,
-    /// Posted receives whose message has not arrived.
-    Posted,
-    /// Sends that have begun and are not completed.
-    SendRequests,
-    /// Receives that have begun and are not completed.
-    ReceiveRequests,
-    /// These, and non-blocking collective and one-sided operations.
-    Requests,
-    /// Bytes that were sent and whose receive is not completed.
-    InFlight,
+named! {
+    /// The quantities of which levels are computed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+    pub enum Quantity {
+        /// Messages that have arrived before their receive is posted.
+        Unexpected = "mpi_unexpected_queue",
+        /// Bytes of the eager ones among them.
+        UnexpectedData = "mpi_unexpected_data",
+        /// Posted receives whose message has not arrived.
+        Posted = "mpi_posted_queue",
+        /// Sends that have begun and are not completed.
+        SendRequests = "mpi_send_requests",
+        /// Receives that have begun and are not completed.
+        ReceiveRequests = "mpi_receive_requests",
+        /// These, and non-blocking collective and one-sided operations.
+        Requests = "mpi_requests",
+        /// Bytes that were sent and whose receive is not completed.
+        InFlight = "mpi_bytes_in_flight",
+    }
 }
 
 impl Quantity {
-    /// All quantities.
-    pub const ALL: [Self; 7] = [
-        Self::Unexpected,
-        Self::UnexpectedData,
-        Self::Posted,
-        Self::SendRequests,
-        Self::ReceiveRequests,
-        Self::Requests,
-        Self::InFlight,
-    ];
-
-    /// Unique name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unexpected => "mpi_unexpected_queue",
-            Self::UnexpectedData => "mpi_unexpected_data",
-            Self::Posted => "mpi_posted_queue",
-            Self::SendRequests => "mpi_send_requests",
-            Self::ReceiveRequests => "mpi_receive_requests",
-            Self::Requests => "mpi_requests",
-            Self::InFlight => "mpi_bytes_in_flight",
-        }
-    }
-
     /// What it counts.
     #[must_use]
     pub fn unit(self) -> &'static str {

@@ -5,41 +5,26 @@
 
 use super::{Class, Metric};
 
-/// A programming model in whose calls a location can wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Paradigm {
-    /// The Message Passing Interface.
-    Mpi,
-    /// OpenSHMEM.
-    Shmem,
-    /// The Aggregate Remote Memory Copy Interface.
-    Armci,
-    /// GASPI and UPC.
-    Pgas,
-    /// OpenMP.
-    OpenMp,
-    /// POSIX threads.
-    Pthread,
-    /// Accelerators: CUDA, HIP, `OpenCL`, `OpenACC`.
-    Gpu,
-    /// Communication of devices: NCCL, RCCL.
-    Ccl,
-}
-
-impl Paradigm {
-    /// Name in tables: the one of OTF2, if it has one.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mpi => "MPI",
-            Self::Shmem => "SHMEM",
-            Self::Armci => "ARMCI",
-            Self::Pgas => "PGAS",
-            Self::OpenMp => "OPENMP",
-            Self::Pthread => "PTHREAD",
-            Self::Gpu => "GPU",
-            Self::Ccl => "CCL",
-        }
+named! {
+    /// A programming model in whose calls a location can wait.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Paradigm {
+        /// The Message Passing Interface.
+        Mpi = "MPI",
+        /// OpenSHMEM.
+        Shmem = "SHMEM",
+        /// The Aggregate Remote Memory Copy Interface.
+        Armci = "ARMCI",
+        /// GASPI and UPC.
+        Pgas = "PGAS",
+        /// OpenMP.
+        OpenMp = "OPENMP",
+        /// POSIX threads.
+        Pthread = "PTHREAD",
+        /// Accelerators: CUDA, HIP, `OpenCL`, `OpenACC`.
+        Gpu = "GPU",
+        /// Communication of devices: NCCL, RCCL.
+        Ccl = "CCL",
     }
 }
 

@@ -424,49 +424,34 @@ pub(crate) const FILE_HANDLE: u8 = 1 << 6;
 /// A communicator is created: a value of `CollectiveOp`.
 pub(crate) const CREATE_HANDLE: u8 = CollectiveOp::CREATE_HANDLE.0;
 
-/// What is done with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
-pub enum IoKind {
-    /// Data is read.
-    Read,
-    /// Data is written.
-    Write,
-    /// What was written is brought to the file.
-    Flush,
-    /// The file is opened.
-    Open,
-    /// The file is closed.
-    Close,
-    /// A handle of the file is duplicated.
-    Duplicate,
-    /// The position in the file changes.
-    Seek,
-    /// The file is deleted.
-    Delete,
-    /// The file is locked or unlocked.
-    Lock,
-    /// The flags of a handle change.
-    Status,
+named! {
+    /// What is done with a file.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+    pub enum IoKind {
+        /// Data is read.
+        Read = "read",
+        /// Data is written.
+        Write = "write",
+        /// What was written is brought to the file.
+        Flush = "flush",
+        /// The file is opened.
+        Open = "open",
+        /// The file is closed.
+        Close = "close",
+        /// A handle of the file is duplicated.
+        Duplicate = "duplicate",
+        /// The position in the file changes.
+        Seek = "seek",
+        /// The file is deleted.
+        Delete = "delete",
+        /// The file is locked or unlocked.
+        Lock = "lock",
+        /// The flags of a handle change.
+        Status = "status",
+    }
 }
 
 impl IoKind {
-    /// Name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Flush => "flush",
-            Self::Open => "open",
-            Self::Close => "close",
-            Self::Duplicate => "duplicate",
-            Self::Seek => "seek",
-            Self::Delete => "delete",
-            Self::Lock => "lock",
-            Self::Status => "status",
-        }
-    }
-
     /// Whether it takes time of its own between two records; the time of other kinds is that of their call.
     #[must_use]
     pub fn is_operation(self) -> bool {
