@@ -31,7 +31,7 @@ use rustc_hash::FxHashMap;
 
 use super::device_part::DevicePart;
 use super::findings::Findings;
-use super::late_sender::LateReceiver;
+use super::late_sender::{Candidates, LateReceiver};
 use super::wait_state::WaitState;
 use crate::diagnostics::DiagnosticKind;
 use crate::ids::{InstanceId, LocationId};
@@ -50,7 +50,7 @@ pub fn detect(
     trace: &Trace,
     shard: &Shard,
     mut possible: Vec<LateReceiver>,
-    candidates: &FxHashMap<InstanceId, i64>,
+    candidates: &Candidates,
     limits: Limits,
 ) -> Findings {
     possible.sort_unstable_by_key(|late| late.row);
@@ -137,7 +137,9 @@ fn each_location(
 ) {
     for of_location in of.chunk_by(|a, b| location(a) == location(b)) {
         let here = location(&of_location[0]);
-        of_location.iter().for_each(|late| book(cells, late, here));
+        for late in of_location {
+            book(cells, late, here);
+        }
         cells.end_location(here);
     }
 }

@@ -60,6 +60,9 @@ pub struct LateReceiver {
     pub is_local: bool,
 }
 
+/// Calls that may complete a send as well and had a late sender, with the time that they waited for it, ticks.
+pub type Candidates = FxHashMap<InstanceId, i64>;
+
 /// The findings of the receiving side.
 #[derive(Debug, Default)]
 pub struct Detected {
@@ -67,8 +70,8 @@ pub struct Detected {
     pub findings: Findings,
     /// Possible Late Receivers; the senders decide whether they count.
     pub late_receivers: Vec<LateReceiver>,
-    /// Calls that may complete a send as well and had a late sender, with the time that they waited for it, ticks.
-    pub candidates: FxHashMap<InstanceId, i64>,
+    /// Calls that may complete a send as well, and had a late sender.
+    pub candidates: Candidates,
     /// What the messages prove about protocols.
     pub proofs: Proofs,
     /// For each receive, [`Received::lead`].

@@ -88,7 +88,7 @@ pub(crate) struct Barrier<'a> {
     number: usize,
 }
 
-impl<'a> Barrier<'a> {
+impl Barrier<'_> {
     /// The calls of all threads, in the order of the parts.
     pub(crate) fn calls(self) -> impl Iterator<Item = (LocationId, InstanceId)> + Clone {
         self.parts.iter().map(move |part| (part.location, barriers_of(self.shard, part)[self.number]))
