@@ -272,6 +272,19 @@ def test_states_are_calls_where_no_call_is_recorded(tmp_path):
     times = {row["callpath"][-1]: row["value"] for row in rows if row["rank"] == 0}
     assert times["state: Waiting a message"] == pytest.approx(1500e-9)
     assert result.metrics["comp"].total * 1e9 == pytest.approx(1000 + 1000 + 5500)
+    assert said(path) == ["state of communication without a call: 1, a region of its own"]
+
+
+def test_states_and_calls_that_contradict_each_other_are_noted(tmp_path):
+    run = trace(2)
+    for thread, begin in ((A, 1000), (B, 1500)):
+        run.collective("Barrier", {thread: (begin, 2000)}, 1)
+        run.records = [record for record in run.records if not record[2].startswith(f"1:{run.place(thread)}")]
+        run.state(thread, 0, 10000, 1)
+        run.state(thread, 10000, 10001, 0)
+    path = run.write(tmp_path)
+    assert waits(path) == {"mpi_barrier_wait": {"0": 500}}
+    assert "threads run in calls, by their states, for 7% of the time: calls count" in said(path)
 
 
 def test_what_such_traces_do_not_say_is_said(tmp_path):

@@ -26,6 +26,8 @@ use crate::{Error, Result};
 
 /// A header is no longer, bytes.
 const LONGEST_HEADER: u64 = 1 << 26;
+/// States and calls that contradict each other for less than one part in so many of the time are no matter.
+const NEGLIGIBLE: i64 = 100;
 /// So many types are named where none is known.
 const NAMED: usize = 8;
 
@@ -256,6 +258,15 @@ impl Notes<'_> {
         self.count(OddityKind::Missing, "call open at the end", sum(|odd| odd.open_at_end), "");
         let off = "call in which recording was off";
         self.count(OddityKind::Missing, off, sum(|odd| odd.paused), ", whose waiting is unknown");
+        let states = "state of communication without a call";
+        self.count(OddityKind::Missing, states, sum(|odd| odd.only_states), ", a region of its own");
+        let [running, all] = [|odd: &Odd| odd.running_in_calls, |odd: &Odd| odd.with_states]
+            .map(|of| threads.iter().map(|thread| of(&thread.odd)).fold(0, i64::saturating_add));
+        if running > all / NEGLIGIBLE {
+            let percent = (100.0 * running as f64 / all as f64).round();
+            let text = format!("threads run in calls, by their states, for {percent}% of the time: calls count");
+            self.add(OddityKind::Range, text);
+        }
         let alone = "parallel region whose waiting is unknown";
         let forks = threads.iter().map(|thread| thread.forks_alone).sum();
         self.count(

@@ -8,6 +8,8 @@ use crate::records::{Records, State};
 const RUNNING: i32 = 1;
 /// The state of a thread that is not recorded.
 const DISABLED: i32 = 14;
+/// The states of threads in calls that communicate.
+const COMMUNICATION: [i32; 9] = [3, 4, 6, 8, 9, 10, 11, 13, 16];
 /// The state of nothing, which is that between records as well.
 const IDLE: i32 = 0;
 
@@ -57,6 +59,12 @@ impl Gaps {
     /// The times in which nothing is recorded, in order.
     pub(crate) fn pauses(&self) -> impl Iterator<Item = (i64, i64)> {
         self.stretches().filter(|stretch| stretch.2 == DISABLED).map(|(begin, end, _)| (begin, end))
+    }
+
+    /// The times in states of communication, in order.
+    pub(crate) fn communication(&self) -> impl Iterator<Item = (i64, i64)> {
+        let stretches = self.stretches().filter(|stretch| COMMUNICATION.contains(&stretch.2));
+        stretches.map(|(begin, end, _)| (begin, end))
     }
 
     /// The times, in order; those of one region that follow each other are one.

@@ -69,6 +69,12 @@ pub(crate) struct Odd {
     pub(crate) open_at_end: u64,
     /// Calls during which nothing was recorded for a time.
     pub(crate) paused: u64,
+    /// States of communication without a call.
+    pub(crate) only_states: u64,
+    /// Ticks in calls in which the thread was running, and all ticks of a thread with states.
+    pub(crate) running_in_calls: i64,
+    /// See `running_in_calls`.
+    pub(crate) with_states: i64,
     /// Barriers in which the thread works.
     pub(crate) working_barriers: u64,
     /// Ends of what did not begin.
@@ -273,6 +279,7 @@ impl Thread {
         thread.part = whats.add(What { region, kind: openmp::PART, ..What::default() });
         thread.gaps = Gaps::new(records, context.end, |state| regions.state(state));
         thread.pause(&mut whats);
+        thread.compare_states(&whats.list, context.end);
         thread.regions = regions.into_list();
         thread.whats = whats.list;
         thread.visits.shrink_to_fit();
@@ -296,6 +303,19 @@ impl Thread {
         }
     }
 
+    /// Notes where states and calls contradict each other.
+    fn compare_states(&mut self, whats: &[What], end: i64) {
+        if self.gaps.iter().next().is_none() {
+            return;
+        }
+        let calls = || self.visits.iter().filter(|visit| calls::is_mpi(whats[visit.what as usize].kind));
+        let calls = || calls().map(|visit| (visit.begin, visit.end));
+        let gaps = || self.gaps.iter().map(|gap| (gap.begin, gap.end));
+        self.odd.only_states = outside(self.gaps.communication(), calls()).0;
+        self.odd.running_in_calls = outside(calls(), gaps()).1;
+        self.odd.with_states = end;
+    }
+
     /// Number of calls of one-sided communication.
     pub(crate) fn one_sided_calls(&self) -> u64 {
         let kinds = self.calls.iter().map(|call| self.what(&self.visits[*call as usize]).kind);
@@ -313,6 +333,25 @@ impl Thread {
         let calls = visits.filter(|(_, visit)| calls::is_mpi(self.what(visit).kind)).map(|(at, _)| at);
         self.calls = calls.collect();
     }
+}
+
+/// How many stretches are not all within others, and for how long; both are in order.
+fn outside(stretches: impl Iterator<Item = (i64, i64)>, others: impl Iterator<Item = (i64, i64)>) -> (u64, i64) {
+    let mut others = others.peekable();
+    let (mut count, mut length) = (0, 0);
+    for (begin, end) in stretches {
+        let mut left = end - begin;
+        while let Some((from, until)) = others.peek().copied().filter(|other| other.0 < end) {
+            left -= (until.min(end) - from.max(begin)).max(0);
+            if until > end {
+                break;
+            }
+            others.next();
+        }
+        count += u64::from(left > 0);
+        length += left.max(0);
+    }
+    (count, length)
 }
 
 impl Builder<'_> {
