@@ -9,6 +9,7 @@ import pytest
 import whywait
 from whywait import cli
 from whywait.analysis.focus import find_focus, focused
+from whywait.hypotheses import Scale
 
 from tests.tracedsl import trace_from_text
 
@@ -246,3 +247,19 @@ def test_verbs_have_a_focus(stencil, tmp_path, capsys):
     parallel = [one["efficiencies"]["parallel_efficiency"]["value"] for one in (of_run, of_all)]
     assert parallel[0] > parallel[1]
     assert all(len(line) <= 80 for line in said("delay").splitlines())
+
+
+def test_a_simulated_focus_begins_where_its_libraries_are_started(tmp_path):
+    trace = """
+        0: setup [0, 1]
+        0: MPI_Init [1, 2.5]
+        1: setup [0, 2]
+        1: MPI_Init [2, 2.5]
+        *: compute [2.5, 4.5]
+        *: MPI_Finalize [4.5, 5]
+    """
+    result = whywait.analyze(trace_from_text(trace, tmp_path))
+    before = whywait.whatif(result, [Scale("setup", 0.0)])
+    assert (before.saved, before.focus_saved) == pytest.approx((1.0, 0.0))
+    inside = whywait.whatif(result, [Scale("compute", 0.5)])
+    assert (inside.saved, inside.focus_saved) == pytest.approx((1.0, 1.0))

@@ -18,7 +18,7 @@ use bitcode::{Decode, Encode};
 use whywait_otf2::enums::Paradigm;
 
 use crate::Result;
-use crate::ids::LocationId;
+use crate::ids::{CallPathId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::trace::regions::{Library, Region, RegionClass};
 use crate::trace::{Shard, Trace};
@@ -62,12 +62,7 @@ impl Focus {
 
     /// Finds the focus of a run, or takes the window that is analyzed; `None` if the run has no events.
     pub(crate) fn find(trace: &Trace, devices: &[Devices], window: Option<&Range<i64>>) -> Result<Option<Self>> {
-        let phases: Vec<Option<(Phase, Library)>> = trace
-            .tree
-            .nodes()
-            .iter()
-            .map(|node| phase(trace.regions.class(node.region), trace.regions.get(node.region)))
-            .collect();
+        let phases = Phases::new(trace);
         let own = trace.par_shards().map(|shard| of_shard(trace, shard, &phases));
         let own = own.reduce(Bounds::default, Bounds::merge);
         let mut bounds = trace.exchange.allgather(own)?.into_iter().fold(Bounds::default(), Bounds::merge);
@@ -91,22 +86,51 @@ pub(crate) enum End {
     Last,
 }
 
-/// For each location of this process of the analysis, the event at which the focus may end: `Focus::find` for runs whose
-/// times change.
-pub(crate) fn ends(trace: &Trace, rule: Rule, end: i64) -> Vec<End> {
-    let is_end: Vec<bool> = { trace.tree.nodes().iter() }
-        .map(|node| phase(trace.regions.class(node.region), trace.regions.get(node.region)))
-        .map(|phase| matches!(phase, Some((Phase::End, _))))
-        .collect();
-    let mut ends = vec![End::Nowhere; trace.definitions.locations.len()];
-    let last_call = |location: LocationId| {
-        let shard = trace.shard(location);
-        let i = shard.local(location);
-        // Most locations have one, near their last event.
-        let mut events = (shard.event_offsets[i]..shard.event_offsets[i + 1]).rev();
-        let is_one = |&position: &u32| !shard.events.is_leave(position) && is_end[shard.events.callpath(position)];
-        if shard.profile.of(i).iter().any(|cell| is_end[cell.callpath]) { events.find(is_one) } else { None }
+/// The events of a location at which the focus may begin and end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Edges {
+    /// The Leave of a call that starts a library, by position; the latest of all locations decides.
+    pub begin: Option<u32>,
+    pub end: End,
+}
+
+/// For each location of this process of the analysis, where the focus may begin and end: `Focus::find` for runs whose times
+/// change.
+pub(crate) fn edges(trace: &Trace, rule: Rule, end: i64) -> Vec<Edges> {
+    let phases = Phases::new(trace);
+    let begin = |location: LocationId| {
+        let decides = rule == Rule::LastFinalize && trace.definitions.locations[location].is_thread();
+        if decides && trace.owns(location) { starts(trace.shard(location), location, &phases).last() } else { None }
     };
+    let ends = ends(trace, rule, end, &phases);
+    ends.into_iter().enumerate().map(|(i, end)| Edges { begin: begin(LocationId::at(i)), end }).collect()
+}
+
+/// The Leaves of the first call of a location that starts each library, by position.
+fn starts(shard: &Shard, location: LocationId, phases: &Phases) -> impl Iterator<Item = u32> {
+    let i = shard.local(location);
+    let is_used = shard.profile.of(i).iter().any(|cell| matches!(phases.of[cell.callpath], Some((Phase::Start, _))));
+    let end = if is_used { shard.event_offsets[i + 1] } else { shard.event_offsets[i] };
+    let mut started = [false; Library::COUNT];
+    let is_first = move |&position: &u32| {
+        let Some((Phase::Start, library)) = phases.of[shard.events.callpath(position)] else { return false };
+        shard.events.is_leave(position) && !std::mem::replace(&mut started[library as usize], true)
+    };
+    (shard.event_offsets[i]..end).filter(is_first).take(phases.libraries)
+}
+
+/// The last Enter of a call of a location that ends a library, by position.
+fn last_end(shard: &Shard, location: LocationId, phases: &Phases) -> Option<u32> {
+    let i = shard.local(location);
+    let is_end = |callpath: CallPathId| matches!(phases.of[callpath], Some((Phase::End, _)));
+    // Most locations have one, near their last event.
+    let mut events = (shard.event_offsets[i]..shard.event_offsets[i + 1]).rev();
+    let is_one = |&position: &u32| !shard.events.is_leave(position) && is_end(shard.events.callpath(position));
+    if shard.profile.of(i).iter().any(|cell| is_end(cell.callpath)) { events.find(is_one) } else { None }
+}
+
+fn ends(trace: &Trace, rule: Rule, end: i64, phases: &Phases) -> Vec<End> {
+    let mut ends = vec![End::Nowhere; trace.definitions.locations.len()];
     // What one profiler recorded after another had stopped is outside.
     let last_until = |location: LocationId| {
         let shard = trace.shard(location);
@@ -122,6 +146,7 @@ pub(crate) fn ends(trace: &Trace, rule: Rule, end: i64) -> Vec<End> {
         let is_thread =
             |&location: &LocationId| trace.owns(location) && trace.definitions.locations[location].is_thread();
         let threads = || process.locations.filter(is_thread);
+        let last_call = |location| last_end(trace.shard(location), location, phases);
         let calls = threads().filter_map(|location| last_call(location).map(|position| (location, position)));
         let calls: Vec<(LocationId, u32)> = if rule == Rule::LastFinalize { calls.collect() } else { Vec::new() };
         if calls.is_empty() {
@@ -259,7 +284,7 @@ impl Skew {
     }
 }
 
-fn of_shard(trace: &Trace, shard: &Shard, phases: &[Option<(Phase, Library)>]) -> Bounds {
+fn of_shard(trace: &Trace, shard: &Shard, phases: &Phases) -> Bounds {
     let mut found = Bounds::default();
     for process in shard.processes {
         let of_process = { trace.definitions.processes[process].locations }.map(|location| {
@@ -278,28 +303,38 @@ fn of_shard(trace: &Trace, shard: &Shard, phases: &[Option<(Phase, Library)>]) -
     found
 }
 
-fn of_location(shard: &Shard, location: LocationId, phases: &[Option<(Phase, Library)>]) -> Bounds {
-    let i = shard.local(location);
-    let events = &shard.events;
-    let mut found = Bounds::default();
-    let span = &shard.spans[i];
+fn of_location(shard: &Shard, location: LocationId, phases: &Phases) -> Bounds {
+    let span = &shard.spans[shard.local(location)];
     if span.first > span.last {
-        return found;
+        return Bounds::default();
     }
-    found.events = Some((span.first, span.last));
-    let mut started = [false; Library::COUNT];
-    for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
-        let Some((phase, library)) = phases[events.callpath(position)] else { continue };
-        let time = Some(events.time[position as usize]);
-        match (phase, events.is_leave(position)) {
-            (Phase::Start, true) if !std::mem::replace(&mut started[library as usize], true) => {
-                found.start = found.start.max(time);
-            }
-            (Phase::End, false) => found.end = found.end.max(time),
-            _ => {}
+    let time = |position: u32| shard.events.time[position as usize];
+    Bounds {
+        start: starts(shard, location, phases).last().map(time),
+        end: last_end(shard, location, phases).map(time),
+        events: Some((span.first, span.last)),
+        ..Bounds::default()
+    }
+}
+
+/// What call paths do to libraries.
+struct Phases {
+    /// By call path.
+    of: Vec<Option<(Phase, Library)>>,
+    /// How many libraries are started.
+    libraries: usize,
+}
+
+impl Phases {
+    fn new(trace: &Trace) -> Self {
+        let of_region = |region| phase(trace.regions.class(region), trace.regions.get(region));
+        let of: Vec<_> = trace.tree.nodes().iter().map(|node| of_region(node.region)).collect();
+        let mut started = [false; Library::COUNT];
+        for (_, library) in of.iter().flatten().filter(|(phase, _)| *phase == Phase::Start) {
+            started[*library as usize] = true;
         }
+        Self { of, libraries: started.iter().filter(|is_started| **is_started).count() }
     }
-    found
 }
 
 fn phase(class: RegionClass, region: Option<&Region>) -> Option<(Phase, Library)> {

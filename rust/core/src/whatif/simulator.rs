@@ -20,7 +20,7 @@ use super::model::Model;
 use super::retime::{self, Spans, Times};
 use crate::analysis::Analysis;
 use crate::diagnostics::DiagnosticKind;
-use crate::focus::{self, End, Rule};
+use crate::focus::{self, Edges, Rule};
 use crate::ids::{CallPathId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::trace::Trace;
@@ -56,8 +56,8 @@ pub struct Simulator {
     assumptions: Assumptions,
     transfers: Vec<Transfer>,
     adds_waits: bool,
-    /// Begin of the focus, ticks, and for each location where it may end.
-    focus: (i64, Vec<End>),
+    /// Begin of the measured focus, ticks, and for each location where a simulated one may begin and end.
+    focus: (i64, Vec<Edges>),
 }
 
 /// A changed run.
@@ -67,7 +67,7 @@ pub struct Simulation {
     pub(super) times: Times,
     /// Begin and end, ticks.
     pub span: (i64, i64),
-    /// Begin of the measured focus, and end of the simulated one, ticks.
+    /// Begin and end of the simulated focus, ticks.
     pub focus: (i64, i64),
     /// What was assumed.
     pub assumptions: Assumptions,
@@ -154,7 +154,7 @@ impl Simulator {
         let assumptions = assumptions.of_all(&trace.exchange)?;
         let (begin, end, rule) =
             analysis.focus.map_or((0, i64::MAX, Rule::Whole), |focus| (focus.begin, focus.end, focus.rule));
-        let focus = (begin, focus::ends(trace, rule, end));
+        let focus = (begin, focus::edges(trace, rule, end));
         Ok(Self { graph, cut, moves, assumptions, transfers, adds_waits: model.adds_waits(), focus })
     }
 
@@ -188,8 +188,13 @@ impl Simulator {
         for (inverted, waiting) in trace.exchange.allgather(self.inverted(&times))? {
             assumptions.concern(Assumption::InvertedLock, inverted, waiting);
         }
-        let Spans { run: span, focus_end } = times.spans(trace, &self.focus.1)?;
-        Ok(Simulation { shape, times, span, focus: (self.focus.0, focus_end), assumptions, notes })
+        let spans = times.spans(trace, &self.focus.1)?;
+        Ok(Simulation { shape, times, span: spans.run, focus: self.focus_in(spans), assumptions, notes })
+    }
+
+    /// The focus of a simulated run: it begins as in the measured one if no call decides that.
+    fn focus_in(&self, Spans { focus: (begin, end), .. }: Spans) -> (i64, i64) {
+        (if begin == i64::MIN { self.focus.0 } else { begin }, end)
     }
 
     /// Number of lock epochs that now request their lock before the epoch that they follow, but did not in the
@@ -232,12 +237,15 @@ impl Simulator {
         let together = |candidates: &[Vec<Hypothesis>]| -> Result<Vec<Result<(i64, i64)>>> {
             go_on(progress)?;
             let (shape, refused) = Shape::lanes(trace, &self.graph, &self.cut, candidates)?;
-            let (begin, ends) = &self.focus;
-            let lengths = |spans: Spans| Ok((length(spans.run)?, spans.focus_end - begin));
+            let edges = &self.focus.1;
+            let lengths = |spans: Spans| {
+                let (begin, end) = self.focus_in(spans);
+                Ok((length(spans.run)?, end - begin))
+            };
             let mut lengths: Vec<Result<(i64, i64)>> = if candidates.len() == 1 {
-                vec![lengths(retime::evaluate(trace, &self.graph, &shape, ends)?.spans(trace, ends)?)]
+                vec![lengths(retime::evaluate(trace, &self.graph, &shape, edges)?.spans(trace, edges)?)]
             } else {
-                let spans = retime::spans::<LANES>(trace, &self.graph, &shape, ends)?;
+                let spans = retime::spans::<LANES>(trace, &self.graph, &shape, edges)?;
                 spans.into_iter().take(candidates.len()).map(lengths).collect()
             };
             for (lane, error) in refused {
@@ -299,7 +307,7 @@ impl Simulation {
         clock.trace_length = (self.span.1.max(0) as u64).saturating_sub(clock.global_offset);
     }
 
-    /// From the begin of the measured focus to the end of the simulated one, ticks.
+    /// From the begin to the end of the simulated focus, ticks.
     #[must_use]
     pub fn focus_length(&self) -> i64 {
         self.focus.1 - self.focus.0

@@ -26,7 +26,7 @@ use self::walker::{News, Run, Walker};
 use super::changes::durations::Shape;
 use super::graph::steps::Graph;
 use crate::Result;
-use crate::focus::End;
+use crate::focus::{Edges, End};
 use crate::ids::LocationId;
 use crate::parallel::iter::prelude::*;
 use crate::trace::{Shard, Trace};
@@ -56,8 +56,8 @@ impl Times {
         self.shifts.at(step)
     }
 
-    /// New begin and end of the run, and new end of the focus. Collective.
-    pub(in crate::whatif) fn spans(&self, trace: &Trace, focus: &[End]) -> Result<Spans> {
+    /// New begin and end of the run and its focus. Collective.
+    pub(in crate::whatif) fn spans(&self, trace: &Trace, focus: &[Edges]) -> Result<Spans> {
         let [spans] = self.ends.spans(trace, focus)?;
         Ok(spans)
     }
@@ -68,8 +68,8 @@ impl Times {
 pub(in crate::whatif) struct Spans {
     /// Begin and end of the run.
     pub run: (i64, i64),
-    /// End of the focus.
-    pub focus_end: i64,
+    /// The same of the focus; the begin is `i64::MIN` if no call of the run decides it.
+    pub focus: (i64, i64),
 }
 
 /// The ends of each location.
@@ -77,10 +77,10 @@ pub(in crate::whatif) struct Spans {
 struct AllEnds<const K: usize>(Vec<Ends<K>>);
 
 impl<const K: usize> AllEnds<K> {
-    /// New begin and end of the run, including the time before the first and after the last event of each location, and
-    /// new end of the focus. Collective.
-    fn spans(&self, trace: &Trace, focus: &[End]) -> Result<[Spans; K]> {
-        let mut spans = [Spans { run: (i64::MAX, i64::MIN), focus_end: i64::MIN }; K];
+    /// New begin and end of the run, including the time before the first and after the last event of each location, and of
+    /// its focus. Collective.
+    fn spans(&self, trace: &Trace, focus: &[Edges]) -> Result<[Spans; K]> {
+        let mut spans = [Spans { run: (i64::MAX, i64::MIN), focus: (i64::MIN, i64::MIN) }; K];
         let own = self.0.iter().enumerate().filter(|&(location, _)| trace.owns(LocationId::at(location)));
         for (location, ends) in own {
             let shard = trace.shard(LocationId::at(location));
@@ -93,15 +93,19 @@ impl<const K: usize> AllEnds<K> {
             let ends = match process {
                 _ if has_events(shard, LocationId::at(location)) => ends,
                 Some(process) if has_events(shard, process.locations.start) => &self.0[process.locations.start],
-                Some(_) => &[[0; K]; 3],
+                Some(_) => &[[0; K]; 4],
                 None => continue,
             };
-            for (k, Spans { run: (first, last), focus_end }) in spans.iter_mut().enumerate() {
+            let Edges { begin, end } = focus[location];
+            for (k, Spans { run: (first, last), focus: (focus_begin, focus_end) }) in spans.iter_mut().enumerate() {
                 *first = (*first).min(span.first + ends[0][k]);
                 *last = (*last).max(span.last + ends[1][k]);
-                let end = match focus[location] {
+                if let Some(position) = begin {
+                    *focus_begin = (*focus_begin).max(shard.events.time[position as usize] + ends[2][k]);
+                }
+                let end = match end {
                     End::Nowhere => continue,
-                    End::Call(position) => shard.events.time[position as usize] + ends[2][k],
+                    End::Call(position) => shard.events.time[position as usize] + ends[3][k],
                     End::Last => span.last + ends[1][k],
                 };
                 *focus_end = (*focus_end).max(end);
@@ -110,7 +114,7 @@ impl<const K: usize> AllEnds<K> {
         for others in trace.exchange.allgather(spans.to_vec())? {
             for (all, other) in spans.iter_mut().zip(others) {
                 all.run = (all.run.0.min(other.run.0), all.run.1.max(other.run.1));
-                all.focus_end = all.focus_end.max(other.focus_end);
+                all.focus = (all.focus.0.max(other.focus.0), all.focus.1.max(other.focus.1));
             }
         }
         Ok(spans)
@@ -123,7 +127,7 @@ fn has_events(shard: &Shard, location: LocationId) -> bool {
 }
 
 /// Evaluates a hypothesis, on all threads. `focus` says where the focus may end. Collective.
-pub(in crate::whatif) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End]) -> Result<Times> {
+pub(in crate::whatif) fn evaluate(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[Edges]) -> Result<Times> {
     let shifts = All::new(graph);
     let (ends, circular) = walk::<1, _>(trace, graph, shape, focus, &shifts)?;
     Ok(Times { shifts, ends, circular })
@@ -134,7 +138,7 @@ pub(in crate::whatif) fn spans<const K: usize>(
     trace: &Trace,
     graph: &Graph,
     shape: &Shape,
-    focus: &[End],
+    focus: &[Edges],
 ) -> Result<[Spans; K]> {
     walk(trace, graph, shape, focus, Passing::new(graph))?.0.spans(trace, focus)
 }
@@ -147,7 +151,7 @@ fn walk<const K: usize, S: Shifts<K>>(
     trace: &Trace,
     graph: &Graph,
     shape: &Shape,
-    focus: &[End],
+    focus: &[Edges],
     shifts: S,
 ) -> Result<(AllEnds<K>, Circular)> {
     let threads = rayon::current_num_threads();

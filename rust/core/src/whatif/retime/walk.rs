@@ -1,15 +1,15 @@
 //! How far a location is.
 
 use super::lanes::{add, in_lane};
-use crate::focus::End;
+use crate::focus::{Edges, End};
 use crate::ids::LocationId;
 use crate::trace::{NONE, Trace};
 use crate::whatif::changes::durations::{Change, Shape};
 use crate::whatif::graph::steps::Graph;
 
-/// Shifts of the first and the last event of a location, and of that at which the focus may end, under `K` hypotheses,
-/// ticks.
-pub(super) type Ends<const K: usize> = [[i64; K]; 3];
+/// Shifts of the first and the last event of a location, and of those at which the focus may begin and end, under `K`
+/// hypotheses, ticks.
+pub(super) type Ends<const K: usize> = [[i64; K]; 4];
 
 /// The position of a location.
 #[derive(Clone, Copy)]
@@ -23,23 +23,25 @@ pub(super) struct Walk<const K: usize> {
     pub step: u32,
     /// The place it waits for, or [`NONE`].
     pub parked: u32,
-    /// The event at which the focus may end, until it is reached; [`NONE`] if there is none.
-    pub focus_end: u32,
+    /// The events at which the focus may begin and end, until they are reached, and the next of them; [`NONE`] if there is none.
+    marks: [u32; 2],
+    pub mark: u32,
     pub is_done: bool,
 }
 
 impl<const K: usize> Walk<K> {
-    pub(super) fn new(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[End], location: LocationId) -> Self {
+    pub(super) fn new(trace: &Trace, graph: &Graph, shape: &Shape, focus: &[Edges], location: LocationId) -> Self {
+        let Edges { begin, end } = focus[location];
+        let end = if let End::Call(position) = end { position } else { NONE };
+        let marks = [begin.unwrap_or(NONE), end];
         Self {
             shift: [0; K],
             cursor: 0,
             next: shape.of(location).first().map_or(NONE, |change| change.position),
             step: graph.steps_of(location).start as u32,
             parked: NONE,
-            focus_end: match focus[location] {
-                End::Call(position) => position,
-                End::Nowhere | End::Last => NONE,
-            },
+            marks,
+            mark: marks[0].min(marks[1]),
             is_done: !trace.owns(location),
         }
     }
@@ -73,11 +75,13 @@ impl<const K: usize> Walk<K> {
         self.next = changes.get(self.cursor as usize).map_or(NONE, |change| change.position);
     }
 
-    /// The shift of the event at which the focus may end: all steps at it have been passed.
+    /// Keeps the shift of the next event at which the focus may begin or end: all steps at it have been passed.
     #[cold]
-    pub(super) fn end_focus(&mut self, changes: &[Change]) -> [i64; K] {
-        self.advance(changes, self.focus_end + 1);
-        self.focus_end = NONE;
-        self.shift
+    pub(super) fn keep_mark(&mut self, changes: &[Change], ends: &mut Ends<K>) {
+        self.advance(changes, self.mark + 1);
+        for (mark, end) in self.marks.iter_mut().zip(&mut ends[2..]).filter(|(mark, _)| **mark == self.mark) {
+            (*mark, *end) = (NONE, self.shift);
+        }
+        self.mark = self.marks[0].min(self.marks[1]);
     }
 }

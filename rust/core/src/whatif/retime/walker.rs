@@ -9,7 +9,7 @@ use super::lanes::{add, in_lane, raise};
 use super::part::Part;
 use super::shifts::Shifts;
 use super::walk::{Ends, Walk};
-use crate::focus::End;
+use crate::focus::Edges;
 use crate::ids::LocationId;
 use crate::trace::{NONE, Trace};
 use crate::whatif::changes::durations::Shape;
@@ -50,7 +50,7 @@ pub(super) struct Walker<'a, const K: usize, S> {
 }
 
 impl<'a, const K: usize, S: Shifts<K>> Walker<'a, K, S> {
-    pub(super) fn new(run: Run<'a, K>, shifts: S, focus: &[End], group: usize) -> Self {
+    pub(super) fn new(run: Run<'a, K>, shifts: S, focus: &[Edges], group: usize) -> Self {
         let Run { trace, graph, shape, board } = run;
         let numbers = board.locations_of(group);
         let locations = numbers.clone().map(LocationId::new);
@@ -60,7 +60,7 @@ impl<'a, const K: usize, S: Shifts<K>> Walker<'a, K, S> {
             group,
             first: numbers.start,
             walks: locations.clone().map(|location| Walk::new(trace, graph, shape, focus, location)).collect(),
-            ends: vec![[[0; K]; 3]; numbers.len()],
+            ends: vec![[[0; K]; 4]; numbers.len()],
             ready: locations.rev().filter(|&location| trace.owns(location)).map(LocationId::number).collect(),
             news: vec![News::default(); trace.exchange.processes()],
         }
@@ -195,8 +195,8 @@ impl<'a, const K: usize, S: Shifts<K>> Walker<'a, K, S> {
         walk.parked = NONE;
         for index in walk.step as usize..steps.end {
             let step = &graph.steps[index];
-            if walk.focus_end < step.position {
-                self.ends[own][2] = walk.end_focus(changes);
+            while walk.mark < step.position {
+                walk.keep_mark(changes, &mut self.ends[own]);
             }
             walk.advance(changes, step.position);
             let here = walk.changes_at(changes, step.position);
@@ -250,8 +250,8 @@ impl<'a, const K: usize, S: Shifts<K>> Walker<'a, K, S> {
             }
             self.publish(index as u32, shift, wake);
         }
-        if walk.focus_end < end {
-            self.ends[own][2] = walk.end_focus(changes);
+        while walk.mark < end {
+            walk.keep_mark(changes, &mut self.ends[own]);
         }
         walk.advance(changes, end);
         self.ends[own][1] = walk.shift;
