@@ -30,7 +30,7 @@ DATA = Path(__file__).parent / "data"
 NUMBER = {name: number for number, (name, _, _) in enumerate(timeline.CLASSES)}
 PLANES = len(timeline.CLASSES) + 1
 # Waits that do not begin with their call.
-ELSEWHERE = ("completion", "progress", "late_complete")
+ELSEWHERE = ("completion", "progress", "late_complete", "exchange_latereceiver")
 
 
 def build(result, *, cells=1 << 12, calls=100_000, most=10_000):
