@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from otf2 import events as ev
+
 if TYPE_CHECKING:
-    from tests.naive import Instance, Message, Trace
+    from tests.naive import Message, Trace
 
 RENDEZVOUS, EAGER = True, False
 DEFAULT_LIMIT = 1 << 16
+ENDS = ev.MpiIsendComplete, ev.MpiIrecv, ev.MpiSend, ev.MpiRecv
 
 
-def proofs(receives: list[Message]) -> dict[int, bool | None]:
+def completed(trace: Trace) -> Counter[int]:
+    """Return how many sends and receives each call completes, by its id."""
+    records = (record for thread in trace.threads.values() for record in thread.records)
+    return Counter(id(call) for event, call in records if isinstance(event, ENDS))
+
+
+def proofs(trace: Trace, receives: list[Message]) -> dict[int, bool | None]:
     """Return what is proved of the message of each receive, by its id; `receives` are all that have a send."""
-    receiving = {r.done for r in receives}
-    return {id(r): proof(r.partner, r, receiving) for r in receives}
+    ends = completed(trace)
+    return {id(r): proof(r.partner, r.start.enter, ends) for r in receives}
 
 
 def named(name: str) -> bool | None:
@@ -27,30 +36,33 @@ def named(name: str) -> bool | None:
     return None
 
 
-def proof(s: Message, r: Message, receiving: set[Instance]) -> bool | None:
-    """Return whether a message used the rendezvous protocol, if name and times prove it; else None."""
+def proof(s: Message, posted: int, ends: Counter[int]) -> bool | None:
+    """Return whether a message used the rendezvous protocol, if name and times prove it; else None.
+
+    A call that ends several may have waited for any of them.
+    """
     name = s.start.name
     if named(name) is not None:
         return named(name)
     if s.done is None:
         return None
-    if s.done.leave <= r.start.enter:
+    if s.done.leave <= posted:
         return EAGER
-    if s.done.enter < r.start.enter and s.done not in receiving and "sendrecv" not in name.lower():
+    if s.done.enter < posted and ends[id(s.done)] == 1 and "sendrecv" not in name.lower():
         return RENDEZVOUS
     return None
 
 
 def decided(trace: Trace, receives: list[Message]) -> dict[int, bool]:
     """Return the protocol of each message, by the id of its receive: as proved, else by the limit of its size."""
-    proved = proofs(receives)
+    proved = proofs(trace, receives)
     free: dict[bool, list[tuple[int, bool]]] = defaultdict(list)
     for r in receives:
         protocol = proved[id(r)]
         # A call whose name says its protocol tells nothing of the others.
         if protocol is not None and named(r.partner.start.name) is None:
             free[is_local(trace, r)].append((r.partner.event.msg_length, protocol))
-    limits = {where: limit(free[where]) for where in (True, False)}
+    limits = {where: limit_or_default(free[where]) for where in (True, False)}
     by_limit = {id(r): r.partner.event.msg_length > limits[is_local(trace, r)] for r in receives}
     return {key: by_limit[key] if protocol is None else protocol for key, protocol in proved.items()}
 
@@ -61,18 +73,18 @@ def is_local(trace: Trace, r: Message) -> bool:
     return nodes[0] == nodes[1]
 
 
-def limit(sizes: list[tuple[int, bool]]) -> int:
-    """Return the smallest eager limit that contradicts the fewest proofs; the default one if none is rendezvous."""
+def limit(sizes: list[tuple[int, bool]]) -> int | None:
+    """Return the smallest eager limit that contradicts the fewest proofs; None if none is of rendezvous."""
     if not any(protocol is RENDEZVOUS for _, protocol in sizes):
-        return max([DEFAULT_LIMIT, *(size for size, _ in sizes)])
+        return None
 
     def wrong(limit: int) -> int:
         return sum((size > limit) is not protocol for size, protocol in sizes)
 
-    limits = sorted({size for size, _ in sizes})
-    best = min(limits, key=lambda limit: (wrong(limit), limit))
-    if limits[0] == 0:
-        return best
-    # With a limit below all sizes everything goes by rendezvous.
-    below = sum(protocol is EAGER for _, protocol in sizes)
-    return 0 if below < wrong(best) or (below == wrong(best) and best > 0) else best
+    return min({0, *(size for size, _ in sizes)}, key=lambda limit: (wrong(limit), limit))
+
+
+def limit_or_default(sizes: list[tuple[int, bool]]) -> int:
+    """Return the limit, or that of common libraries, but at least the longest message that was eager."""
+    found = limit(sizes)
+    return max([DEFAULT_LIMIT, *(size for size, _ in sizes)]) if found is None else found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from otf2 import events as ev
 
-from tests import naive
+from tests import naive, naive_protocols
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,37 +94,19 @@ class Queues:
         self.cells[metric, call.callpath, call.thread.rank, call.thread.number] += value
 
     def _protocols(self) -> None:
-        proofs = []
+        ends = naive_protocols.completed(self.trace)
+        sizes = []
         for m in self.messages:
-            name, k = m.send.start.name.lower(), m.send.done
-            if name.startswith(("mpi_ssend", "mpi_issend")):
-                m.protocol = "rendezvous"
-            elif name.startswith(("mpi_bsend", "mpi_ibsend", "mpi_rsend", "mpi_irsend")):
-                m.protocol = "eager"
-            elif k is not None:
-                if k.leave <= m.q:
-                    m.protocol = "eager"
-                elif k.enter < m.q and self._completed(k) == 1 and "sendrecv" not in name:
-                    m.protocol = "rendezvous"
-                # A call whose name says its protocol proves nothing of the limit.
-                if m.protocol != "unknown":
-                    proofs.append(m)
+            proof = naive_protocols.proof(m.send, m.q, ends)
+            m.protocol = "unknown" if proof is None else "rendezvous" if proof else "eager"
+            # A call whose name says its protocol proves nothing of the limit.
+            if proof is not None and naive_protocols.named(m.send.start.name) is None:
+                sizes.append((m.bytes, proof))
         # All processes of a generated trace are on one node.
-        self.limit = None
-        if any(m.protocol == "rendezvous" for m in proofs):
-
-            def wrong(limit):
-                return sum((m.bytes > limit) == (m.protocol == "eager") for m in proofs)
-
-            self.limit = min([0, *(m.bytes for m in proofs)], key=lambda limit: (wrong(limit), limit))
+        self.limit = naive_protocols.limit(sizes)
         for m in self.messages:
             below = self.limit is None or m.bytes <= self.limit
             m.eager = below if m.protocol == "unknown" else m.protocol == "eager"
-
-    def _completed(self, call: naive.Instance) -> int:
-        """Count the requests that a call completes; a call with several may have waited for any of them."""
-        ends = ev.MpiIsendComplete, ev.MpiIrecv, ev.MpiSend, ev.MpiRecv
-        return sum(isinstance(event, ends) and by is call for event, by in call.thread.records)
 
     def _estimate(self) -> None:
         transfers, calls, kinds = defaultdict(list), defaultdict(list), {}

@@ -68,7 +68,7 @@ class Simulation:
         parts = naive_looks.parts(self.trace)
         everyone = [m for of in naive.match(self.trace, result).values() for m in of]
         receives = [m for m in everyone if naive.is_receive(m) and m.partner]
-        proofs, decided = naive_protocols.proofs(receives), naive_protocols.decided(self.trace, receives)
+        proofs, decided = naive_protocols.proofs(self.trace, receives), naive_protocols.decided(self.trace, receives)
         late = [w for w in naive.analyze(self.trace).waits if w.kind == "mpi_latereceiver"]
         late = {(w.rank, w.thread, w.enter, w.cause_rank, w.cause_callpath, w.enter + w.waiting) for w in late}
         for r in receives:
