@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::openmp::{ALONE, is_barrier, is_parallel};
-use crate::thread::{Thread, Visit, What};
+use crate::thread::{Thread, Visit, What, outside};
 
 /// A thread that works for less than one part in so many of a barrier waits in it.
 const NEGLIGIBLE: i64 = 100;
@@ -62,27 +62,14 @@ pub(crate) fn form(threads: &mut [Thread]) {
 impl Thread {
     /// When barriers begin in which the thread works: it runs tasks there, and nobody knows how long it waits.
     fn working_barriers(&self) -> Vec<i64> {
-        let mut gaps = self.gaps.iter().peekable();
-        if gaps.peek().is_none() {
+        if self.gaps.iter().next().is_none() {
             return Vec::new();
         }
-        let mut working = Vec::new();
-        for visit in self.visits.iter().filter(|visit| is_barrier(self.what(visit).kind)) {
-            while gaps.next_if(|gap| gap.end <= visit.begin).is_some() {}
-            let mut idle = 0;
-            while let Some(gap) = gaps.peek().copied().filter(|gap| gap.begin < visit.end) {
-                idle += gap.end.min(visit.end) - gap.begin.max(visit.begin);
-                if gap.end >= visit.end {
-                    break;
-                }
-                gaps.next();
-            }
-            let works = visit.end - visit.begin - idle;
-            if works > (visit.end - visit.begin) / NEGLIGIBLE {
-                working.push(visit.begin);
-            }
-        }
-        working
+        let barriers = || self.visits.iter().filter(|visit| is_barrier(self.what(visit).kind));
+        let times = barriers().map(|visit| (visit.begin, visit.end));
+        let works = outside(times, self.gaps.iter().map(|gap| (gap.begin, gap.end)));
+        let working = barriers().zip(works).filter(|(visit, works)| *works > (visit.end - visit.begin) / NEGLIGIBLE);
+        working.map(|(visit, _)| visit.begin).collect()
     }
 
     /// Marks forks of teams of which only the part of this thread is known: all but these.

@@ -311,8 +311,8 @@ impl Thread {
         let calls = || self.visits.iter().filter(|visit| calls::is_mpi(whats[visit.what as usize].kind));
         let calls = || calls().map(|visit| (visit.begin, visit.end));
         let gaps = || self.gaps.iter().map(|gap| (gap.begin, gap.end));
-        self.odd.only_states = outside(self.gaps.communication(), calls()).0;
-        self.odd.running_in_calls = outside(calls(), gaps()).1;
+        self.odd.only_states = outside(self.gaps.communication(), calls()).filter(|left| *left > 0).count() as u64;
+        self.odd.running_in_calls = outside(calls(), gaps()).sum();
         self.odd.with_states = end;
     }
 
@@ -335,11 +335,13 @@ impl Thread {
     }
 }
 
-/// How many stretches are not all within others, and for how long; both are in order.
-fn outside(stretches: impl Iterator<Item = (i64, i64)>, others: impl Iterator<Item = (i64, i64)>) -> (u64, i64) {
+/// How long each of some stretches is outside of others; both are in order.
+pub(crate) fn outside(
+    stretches: impl Iterator<Item = (i64, i64)>,
+    others: impl Iterator<Item = (i64, i64)>,
+) -> impl Iterator<Item = i64> {
     let mut others = others.peekable();
-    let (mut count, mut length) = (0, 0);
-    for (begin, end) in stretches {
+    stretches.map(move |(begin, end)| {
         let mut left = end - begin;
         while let Some((from, until)) = others.peek().copied().filter(|other| other.0 < end) {
             left -= (until.min(end) - from.max(begin)).max(0);
@@ -348,10 +350,8 @@ fn outside(stretches: impl Iterator<Item = (i64, i64)>, others: impl Iterator<It
             }
             others.next();
         }
-        count += u64::from(left > 0);
-        length += left.max(0);
-    }
-    (count, length)
+        left.max(0)
+    })
 }
 
 impl Builder<'_> {
