@@ -86,18 +86,14 @@ const PROBES: [Probe; 5] = [
     Probe { name: None, finds: whywait_kineto::is_other_chrome_trace, open: open_pytorch },
 ];
 
-/// The anchor files that a path names: itself, or those in a directory.
-fn anchors(path: &Path) -> Vec<PathBuf> {
-    let is_anchor = |path: &PathBuf| path.extension() == Some(OsStr::new("otf2"));
-    if !path.is_dir() {
-        return Some(path.to_owned()).filter(is_anchor).into_iter().collect();
-    }
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(is_anchor).collect()
-}
-
+/// Whether a path is an anchor file, or a directory with one.
 fn is_archive(path: &Path) -> bool {
-    !anchors(path).is_empty()
+    let is_anchor = |path: &Path| path.extension() == Some(OsStr::new("otf2"));
+    if path.is_dir() {
+        fs::read_dir(path).into_iter().flatten().flatten().any(|entry| is_anchor(&entry.path()))
+    } else {
+        is_anchor(path)
+    }
 }
 
 fn probe(path: &Path) -> Option<&'static Probe> {

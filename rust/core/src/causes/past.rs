@@ -116,10 +116,9 @@ fn begins(trace: &Trace, shard: &Shard, location: LocationId) -> Vec<Begin> {
     let is_parallel = |instance: InstanceId| trace.class(shard, instance) == RegionClass::Parallel;
     for team in Teams::new(shard, process).iter() {
         let of = team.forker();
-        let part = |of| team.recorded().find(|part| part.location == of);
-        let Some(own) = part(location) else { continue };
+        let Some(own) = team.part_of(location) else { continue };
         let instance = own.team.instance;
-        let forker = part(of).map(|part| part.team.instance);
+        let forker = team.part_of(of).map(|part| part.team.instance);
         let (enter, end) = (shard.instances.enter[instance], shard.leave(instance));
         let join = forker.map(|forker| Position::after_join(shard.instances.leave[forker] + 1));
         let until = forker.filter(|&forker| is_parallel(instance) && is_parallel(forker));

@@ -228,8 +228,7 @@ impl<'a> Handovers<'a> {
             let shard = self.trace.shard(call.0);
             let process = self.trace.definitions.locations[call.0].process;
             for team in Teams::new(shard, &self.trace.definitions.processes[process]).iter() {
-                let forker = team.forker();
-                let own = team.recorded().find(|part| part.location == forker);
+                let own = team.part_of(team.forker());
                 for part in team.parts {
                     let master = own.unwrap_or(part);
                     self.masters.insert((part.location, part.team.instance), (master.location, master.team.instance));

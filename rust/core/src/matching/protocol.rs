@@ -97,6 +97,15 @@ impl ProtocolClassifier {
         }
     }
 
+    /// The protocol of a message and whether it is local; counted among the proofs, unless the sending call fixes the protocol.
+    pub fn count(&self, send: &SendInfo, posted: i64, proofs: &mut Proofs) -> (Protocol, bool) {
+        let (protocol, is_local) = (self.protocol(send, posted), self.is_local(send));
+        if !self.is_fixed(send.callpath) {
+            proofs.add(is_local, send.bytes, protocol);
+        }
+        (protocol, is_local)
+    }
+
     /// Whether the sending call fixes the protocol, so that its messages prove nothing about the library's limit.
     #[must_use]
     pub fn is_fixed(&self, callpath: CallPathId) -> bool {

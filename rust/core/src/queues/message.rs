@@ -69,11 +69,7 @@ pub fn messages(classifier: &ProtocolClassifier, shard: &Shard, matches: &Matche
     let mut proofs = Proofs::default();
     let message = |(row, request)| {
         let send = matches.send(row)?;
-        let protocol = classifier.protocol(send, shard.enter(request));
-        let is_local = classifier.is_local(send);
-        if !classifier.is_fixed(send.callpath) {
-            proofs.add(is_local, send.bytes, protocol);
-        }
+        let (protocol, is_local) = classifier.count(send, shard.enter(request), &mut proofs);
         Some(Message {
             sent: send.enter,
             returned: send.leave,

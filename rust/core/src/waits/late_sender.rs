@@ -231,10 +231,7 @@ impl Detector<'_> {
     /// Tells the sender how long its call lasted before the receive was posted ([`super::late_receiver`]).
     fn notify_sender(&mut self, receive: &Received, send: &SendInfo) {
         let posted = self.shard.enter(receive.request);
-        let (protocol, is_local) = (self.classifier.protocol(send, posted), self.classifier.is_local(send));
-        if !self.classifier.is_fixed(send.callpath) {
-            self.detected.proofs.add(is_local, send.bytes, protocol);
-        }
+        let (protocol, is_local) = self.classifier.count(send, posted, &mut self.detected.proofs);
         let is_late = posted > send.complete_enter && posted < send.complete_leave;
         // Devices also say that somebody received what they sent.
         if is_late || self.class(receive.instance) == RegionClass::DeviceMessage {

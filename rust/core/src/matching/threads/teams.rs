@@ -71,6 +71,11 @@ impl<'a> ThreadTeam<'a> {
         self.parts.iter().filter(|part| part.team.instance.is_some())
     }
 
+    /// The part of a thread, if its parallel region is recorded.
+    pub(crate) fn part_of(self, location: LocationId) -> Option<&'a Part<'a>> {
+        self.recorded().find(|part| part.location == location)
+    }
+
     /// The barriers of all threads, in order; `None` if the threads do not have the same number of them.
     pub(crate) fn barriers(self) -> Option<impl Iterator<Item = Barrier<'a>>> {
         let Self { shard, parts } = self;

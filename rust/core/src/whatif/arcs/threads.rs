@@ -49,7 +49,7 @@ impl Threads<'_> {
     fn team(&self, team: ThreadTeam, builder: &mut Builder) {
         let shard = self.shard;
         let (fork, forker) = (team.fork(), team.forker());
-        let master = team.recorded().find(|part| part.location == forker);
+        let master = team.part_of(forker);
         let (enters, leaves) = (&shard.instances.enter, &shard.instances.leave);
         let at = master.map(|part| enters[part.team.instance]);
         let others = || team.recorded().filter(|part| part.location != forker);
