@@ -13,6 +13,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from whywait.analysis.causes import delay_costs
 
+from tests.device_programs import device_programs
 from tests.programs import programs
 from tests.results import UNRECORDED, cases
 from tests.rma_programs import one_sided_programs
@@ -47,6 +48,8 @@ CLASSES = {
     "mpi_exchange_latereceiver": "latereceiver",
     "omp_ebarrier_task_wait": "interval_task",
     "omp_ibarrier_task_wait": "interval_task",
+    "gpu_host_wait": "gpu_host",
+    "gpu_device_starved": "gpu_device",
 }
 OWNED = {"interval_lock", "interval_task"}
 PARTS = {
@@ -242,3 +245,17 @@ def test_factors_are_the_costs_of_any_program_whose_threads_communicate(trace, c
     note(trace)
     with tempfile.TemporaryDirectory() as directory:
         check(trace_from_text(trace, directory), cost_model)
+
+
+@settings(max_examples=100)
+@given(trace=device_programs(), cost_model=st.sampled_from(["thesis", "bounded"]))
+def test_factors_are_the_costs_of_any_program_with_devices(trace, cost_model):
+    """What a stream waits for another one of its device is no wait state, so what is passed on is not known here."""
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        explained = Explained(trace_from_text(trace, directory), cost_model)
+    explained.check_waits()
+    explained.check_short_term()
+    # A host's wait for its device is work of the device, and no part of another wait.
+    of_wait = [row for row in explained.factors["earlier"] if row is not None]
+    assert "gpu_host_wait" not in {explained.kinds[row] for row in of_wait}

@@ -96,6 +96,11 @@ def test_the_slow_rank_pays_for_late_operations():
     assert costs(whywait.analyze(case("subcomms")), metrics)[3, "assemble"] == pytest.approx(135, rel=0.01)
 
 
+def test_the_slow_kernel_pays_for_what_it_takes_longer_than_those_of_other_ranks():
+    metrics = [f"delay_{kind}{term}" for kind in ("latesender", "barrier") for term in ("", "_longterm")]
+    assert costs(whywait.analyze(case("halo")), metrics)[2, "stencil"] == pytest.approx(180, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("name", "place", "factor", "saved"),
     [("late_sender", "work@1", 5 / 30, 75), ("halo", "stencil@2", 9 / 24, 60), ("nccl", "loader@2", 5 / 30, 75)],

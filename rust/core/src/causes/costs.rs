@@ -9,7 +9,6 @@
 
 use super::cost_model::CostModel;
 use super::fixed::Fixed;
-use super::past::Past;
 use super::points::Relation;
 use super::table::Table;
 use super::table::{Group, ProfileEntry, WaitPart};
@@ -29,7 +28,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
     let mut classes = Accumulator::new(&trace.tree);
     let mut kernel = CostBuffers::new(trace.tree.len(), table);
     for i in 0..shard.locations.len() {
-        let (location, past) = (shard.location(i), table.pasts[i].as_ref());
+        let location = shard.location(i);
         for number in table.points_of(i) {
             for group in table.groups.of(number) {
                 kernel.charge(table, group, &mut parts);
@@ -46,7 +45,7 @@ pub(super) fn book(trace: &Trace, shard: &Shard, table: &Table, model: CostModel
             }
         }
         for cells in parts.iter_mut().chain([&mut classes]) {
-            cells.end_locations(|callpath| Past::owner(past, location, callpath));
+            cells.end_locations(|callpath| table.of_others[i].owner(location, callpath));
         }
     }
     BookedCosts { parts: parts.into_iter().map(Accumulator::finish).collect(), classes: classes.finish() }

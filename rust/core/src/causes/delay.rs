@@ -155,7 +155,7 @@ fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, mod
         }
     }
     for (point, share) in table.points.iter().zip(&mut table.propagating) {
-        *share *= if is_classified(point.class) { point.waiting as f64 } else { 0.0 };
+        *share *= if is_classified(point.class) { point.shared() as f64 } else { 0.0 };
     }
     outbox
 }

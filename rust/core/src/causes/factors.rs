@@ -24,7 +24,7 @@ use super::cost_model::CostModel;
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
 use super::ownership::{self, Activity, ContendedLock};
-use super::past::{self, Past};
+use super::past;
 use super::points::IntervalBegin;
 use super::points::{Place, Position, Relation};
 use super::rolling_profile::RollingProfile;
@@ -367,6 +367,7 @@ fn measure(
                 works.push(Arc::new(work));
                 rest = others;
             }
+            index.awaited.at(number).for_each(|work| profile.add(work.callpath, work.ticks));
             profile.cut();
             subtract_wait(shard, point, profile);
             before = Some(point);
@@ -459,7 +460,7 @@ impl Measured {
 /// The points of an interval at which its location waited.
 fn waits_in(index: &IntervalIndex, request: IntervalRequest) -> impl Iterator<Item = (usize, &IndexedPoint)> {
     let points = request.begin.from as usize..request.point as usize;
-    points.map(|number| (number, &index.points[number])).filter(|(_, point)| point.waiting > 0)
+    points.map(|number| (number, &index.points[number])).filter(|(_, point)| point.waiting > 0 && !point.is_work)
 }
 
 /// Ticks of a call path in some work.
@@ -550,11 +551,11 @@ fn share(
     };
     let (of_work, of_wait) = (rates.direct as f64 * rates.work, rates.direct as f64 * rates.wait);
     let shard = trace.shard(request.location);
-    let past = index.pasts[shard.local(request.location)].as_ref();
+    let of_others = &index.of_others[shard.local(request.location)];
     let factor = |kind, callpath, ticks, waiter_ticks, earlier, share| Factor {
         wait: row,
         kind,
-        location: Past::owner(past, request.location, callpath),
+        location: of_others.owner(request.location, callpath),
         callpath,
         ticks,
         waiter_ticks,

@@ -3,7 +3,8 @@
 //! That suffices to measure the intervals of any wait again ([`super::factors`]). Work and shares take many times the
 //! memory and are dropped.
 
-use super::past::Past;
+use super::awaited::AwaitedWorks;
+use super::past::{Past, TimeOfOthers};
 use super::points::IntervalBegin;
 use super::points::{Place, Position, Relation};
 use super::table::Table;
@@ -24,6 +25,8 @@ pub(crate) struct IndexedPoint {
     pub instance: InstanceId,
     pub class: Class,
     pub place: Place,
+    /// Whether the time of its wait is work of a device.
+    pub is_work: bool,
 }
 
 /// Where the intervals of some waits begin at the cause.
@@ -83,6 +86,10 @@ pub(crate) struct IntervalIndex {
     groups: Csr<IndexedGroup>,
     /// For each location its past, if it has one.
     pub pasts: Vec<Option<Past>>,
+    /// For each location the call paths in which others spent time for it.
+    pub of_others: Vec<TimeOfOthers>,
+    /// What devices did while their hosts waited.
+    pub awaited: AwaitedWorks,
 }
 
 impl IntervalIndex {
@@ -96,6 +103,7 @@ impl IntervalIndex {
                 instance: point.instance,
                 class: point.class,
                 place: point.place,
+                is_work: point.is_work,
             });
             let group = |group: Group| {
                 let begin = IntervalBegin { from: group.from, before: group.before };
@@ -108,6 +116,8 @@ impl IntervalIndex {
                 intervals: table.own_intervals,
                 groups: table.groups.map(group),
                 pasts: table.pasts,
+                of_others: table.of_others,
+                awaited: table.awaited,
             }
         };
         tables.into_par_iter().map(of_table).collect()

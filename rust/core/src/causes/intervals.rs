@@ -11,10 +11,11 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::awaited::{AwaitedWork, AwaitedWorks};
 use super::cost_model::CostModel;
 use super::delay;
 use super::last_sync::{LastSync, LastSyncIndex};
-use super::past::{self, Gap, Past};
+use super::past::{self, Gap, Past, TimeOfOthers};
 use super::points::{Anchor, CausedWait, Key, Position, SyncPoints};
 use super::points::{GroupSync, IntervalBegin, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
@@ -63,7 +64,7 @@ pub(super) fn measure(
         measured: (NONE, None),
         work: Vec::new(),
         rows: Vec::new(),
-        in_past: FxHashMap::default(),
+        of_others: FxHashMap::default(),
         originals: Vec::new(),
         copies: FxHashMap::default(),
         table,
@@ -76,11 +77,13 @@ pub(super) fn measure(
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
-        let in_past = &pass.in_past;
-        let own = |(callpath, ticks)| (callpath, ticks - in_past.get(&callpath).map_or(0, |&(ticks, _)| ticks));
+        let of_others = &pass.of_others;
+        let own = |(callpath, ticks)| (callpath, ticks - of_others.get(&callpath).map_or(0, |&(ticks, _)| ticks));
         work.extend(pass.profile.all().map(own).filter(|&(_, ticks)| ticks > 0));
         work.sort_unstable();
-        let past = pass.past(i, &work);
+        let of_others = pass.time_of_others(&work);
+        pass.table.of_others.push(of_others);
+        let past = (!pass.gaps[i].is_empty()).then(|| Past { originals: pass.originals.clone() });
         pass.table.pasts.push(past);
         for entry in work.drain(..) {
             pass.table.lifetimes.push(i as u32, entry);
@@ -98,6 +101,7 @@ pub(super) fn measure(
 struct Roles {
     group_syncs: Vec<GroupSync>,
     pairs: Vec<SyncPoint>,
+    awaited: AwaitedWorks,
     caused: Vec<CausedWait>,
     /// Their numbers, consecutive over all roles, sorted by position.
     keys: Vec<Key>,
@@ -106,7 +110,7 @@ struct Roles {
 impl Roles {
     fn new(trace: &Trace, sync_points: SyncPoints, mut caused: Vec<CausedWait>) -> Self {
         caused.extend(sync_points.alone.iter().map(CausedWait::idleness));
-        let SyncPoints { group_syncs, pairs, order, .. } = sync_points;
+        let SyncPoints { group_syncs, pairs, awaited, order, .. } = sync_points;
         let mut keys = Vec::with_capacity(group_syncs.len() + pairs.len() + caused.len());
         let positions = group_syncs.iter().map(|group_sync| group_sync.anchor.position(trace, ProcessId::NONE));
         keys.extend(positions.zip(0..).map(|(position, number)| Key::new(position, number)));
@@ -116,7 +120,7 @@ impl Roles {
         keys.extend(positions.zip(first..).map(|(position, number)| Key::new(position, number)));
         // The first two parts are almost sorted.
         keys.sort();
-        Self { group_syncs, pairs, caused, keys }
+        Self { group_syncs, pairs, awaited, caused, keys }
     }
 
     /// Whether threads or streams of one process synchronize.
@@ -191,6 +195,11 @@ impl Roles {
         keys.iter().map(|&key| &self.pairs[key.number() - self.group_syncs.len()])
     }
 
+    /// The work that a wait waits for, if it is that of a device.
+    fn awaited(&self, key: Key) -> impl Iterator<Item = &AwaitedWork> {
+        self.awaited.at((key.number() - self.group_syncs.len()) as u32)
+    }
+
     /// The waits caused, with their positions among all of them.
     fn caused<'a>(&'a self, keys: &'a [Key]) -> impl Iterator<Item = (u32, &'a CausedWait)> {
         let first = self.group_syncs.len() + self.pairs.len();
@@ -242,8 +251,8 @@ struct LocationPass<'a> {
     rows: Vec<Row>,
     /// For each location the events of others in its past.
     gaps: Vec<Vec<Gap>>,
-    /// Ticks that the location has in its past, and who spent them.
-    in_past: FxHashMap<CallPathId, (i64, LocationId)>,
+    /// Ticks that others spent for the location, in its past or while it waited for its device, and who did.
+    of_others: FxHashMap<CallPathId, (i64, LocationId)>,
     /// The points that its copies were made of.
     originals: Vec<u32>,
     /// For each point that has copies, the rows of those yet to be made.
@@ -261,7 +270,7 @@ impl LocationPass<'_> {
         self.last_syncs.clear();
         self.waited.clear();
         self.first = self.table.points.len() as u32;
-        self.in_past.clear();
+        self.of_others.clear();
         self.originals.clear();
         let gaps = self.gaps[i].clone();
         let mut past = gaps.iter().peekable();
@@ -294,6 +303,7 @@ impl LocationPass<'_> {
             self.add_cost_shares(number, caused);
             self.add_copies(i, number);
             self.record_syncs(number, group_syncs, pairs, caused, false);
+            self.add_awaited(number, pairs);
             let block = self.profile.cut();
             // No interval reaches back beyond a synchronization with all, except those of threads or devices.
             if !self.has_threads
@@ -303,7 +313,7 @@ impl LocationPass<'_> {
             }
             if point.waiting > 0 {
                 self.profile.add(point.callpath, -point.place.inside(point.waiting));
-                waited += point.waiting;
+                waited += point.shared();
             }
         }
         self.table.offsets.push(self.table.points.len() as u32);
@@ -320,10 +330,10 @@ impl LocationPass<'_> {
             let point = self.table.points[original as usize];
             let Some(position) = gap.at.copy_of(self.originals.len() as u32) else { break };
             self.originals.push(original);
-            let (profile, in_past) = (&mut self.profile, &mut self.in_past);
+            let (profile, of_others) = (&mut self.profile, &mut self.of_others);
             steps.advance_past(trace, position, (gap.of, point.position), |callpath, span| {
                 profile.add(callpath, span.end - span.start);
-                in_past.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
+                of_others.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
             });
             let number = self.table.points.len() as u32;
             self.table.points.push(Point { position, ..point });
@@ -331,6 +341,7 @@ impl LocationPass<'_> {
             let roles = self.roles;
             let (group_syncs, pairs, caused) = roles.split(roles.at(point.position));
             self.record_syncs(number, group_syncs, pairs, caused, true);
+            self.add_awaited(number, pairs);
             self.profile.cut();
             if point.waiting > 0 {
                 if let Some(row) = self.copies.get_mut(&original).and_then(Iterator::next) {
@@ -339,15 +350,25 @@ impl LocationPass<'_> {
                 }
                 let inside = point.place.inside(point.waiting);
                 self.profile.add(point.callpath, -inside);
-                self.in_past.entry(point.callpath).or_insert((0, gap.of)).0 -= inside;
-                *waited += point.waiting;
+                self.of_others.entry(point.callpath).or_insert((0, gap.of)).0 -= inside;
+                *waited += point.shared();
             }
         }
-        let (profile, in_past) = (&mut self.profile, &mut self.in_past);
+        let (profile, of_others) = (&mut self.profile, &mut self.of_others);
         steps.finish_gap(trace, &mut |callpath, span: Range<i64>| {
             profile.add(callpath, span.end - span.start);
-            in_past.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
+            of_others.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
         });
+    }
+
+    /// Adds the work that is awaited at a point, before the calls that follow.
+    fn add_awaited(&mut self, number: u32, pairs: &[Key]) {
+        let roles = self.roles;
+        for work in pairs.iter().flat_map(|&key| roles.awaited(key)) {
+            self.profile.add(work.callpath, work.ticks);
+            self.of_others.entry(work.callpath).or_insert((0, work.stream)).0 += work.ticks;
+            self.table.awaited.push(number, *work);
+        }
     }
 
     /// What copies return to the wait at the point that they were made of.
@@ -376,7 +397,7 @@ impl LocationPass<'_> {
                     shared_from: original,
                     point: number,
                     work: EntryRange::default(),
-                    waiting: point.waiting,
+                    waiting: point.shared(),
                     begin,
                     end,
                 },
@@ -384,16 +405,11 @@ impl LocationPass<'_> {
         }
     }
 
-    /// The past of a location: which call paths are delays of others there, given what it does itself.
-    fn past(&self, i: usize, own: &[(CallPathId, i64)]) -> Option<Past> {
-        if self.gaps[i].is_empty() {
-            return None;
-        }
+    /// The call paths that are delays of others, given what the location does itself.
+    fn time_of_others(&self, own: &[(CallPathId, i64)]) -> TimeOfOthers {
         let is_own = |callpath: CallPathId| own.binary_search_by_key(&callpath, |&(own, _)| own).is_ok();
-        let in_past = self.in_past.iter().filter(|&(&callpath, &(ticks, _))| ticks > 0 && !is_own(callpath));
-        let mut callpaths: Vec<_> = in_past.map(|(&callpath, &(_, owner))| (callpath, owner)).collect();
-        callpaths.sort_unstable();
-        Some(Past { callpaths, originals: self.originals.clone() })
+        let of_others = self.of_others.iter().filter(|&(&callpath, &(ticks, _))| ticks > 0 && !is_own(callpath));
+        of_others.map(|(&callpath, &(_, owner))| (callpath, owner)).collect()
     }
 
     /// The point of group synchronizations and waits.
@@ -405,6 +421,7 @@ impl LocationPass<'_> {
                 (point.class, point.waiting, point.held) = (group_sync.class, group_sync.waiting, group_sync.waiting);
             }
         }
+        point.is_work = pairs.iter().any(|&key| self.roles.awaited(key).next().is_some());
         for pair in self.roles.pairs(pairs) {
             if pair.relation == Relation::Start && point.place == Place::Ahead {
                 point.held = pair.held;

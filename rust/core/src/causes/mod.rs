@@ -13,6 +13,7 @@
 //! | step | file |
 //! |---|---|
 //! | wait states become pairs, group synchronizations, points | [`sync_points`], [`teams`], [`tasks`], [`posix`], [`devices`], [`points`] |
+//! | what devices do while their hosts wait is work | [`awaited`] |
 //! | one pass over each location gives all intervals | [`intervals`], by [`steps`], [`rolling_profile`], [`last_sync`] |
 //! | delays, and the shares of delays and earlier waits | [`delay`], by [`scaling_factors`] |
 //! | phi, backwards over all locations | [`propagation`] |
@@ -24,7 +25,8 @@
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
 
-pub(crate) mod chains;
+mod awaited;
+mod chains;
 mod coefficients;
 mod cost_model;
 mod costs;

@@ -39,20 +39,28 @@ pub(crate) struct Gap {
 /// What belongs to the past of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
-    /// The call paths that occur only there, sorted, and whose they are.
-    pub callpaths: Vec<(CallPathId, LocationId)>,
     /// The points that its copies were made of, in the order of the copies.
     pub originals: Vec<u32>,
 }
 
-impl Past {
-    /// The location that spent the time of a thread's call path.
-    pub(crate) fn owner(past: Option<&Self>, location: LocationId, callpath: CallPathId) -> LocationId {
-        let found = |past: &Self| {
-            let position = past.callpaths.binary_search_by_key(&callpath, |&(callpath, _)| callpath).ok()?;
-            Some(past.callpaths[position].1)
-        };
-        past.and_then(found).unwrap_or(location)
+/// The call paths that occur in the intervals of a location only because others spent time there that stands in for its own,
+/// sorted, and whose they are: those of its past, and of devices that it waited for ([`super::awaited`]).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TimeOfOthers(Vec<(CallPathId, LocationId)>);
+
+impl TimeOfOthers {
+    /// The location that spent the time in a call path of this one.
+    pub(crate) fn owner(&self, location: LocationId, callpath: CallPathId) -> LocationId {
+        let position = self.0.binary_search_by_key(&callpath, |&(callpath, _)| callpath);
+        position.map_or(location, |position| self.0[position].1)
+    }
+}
+
+impl FromIterator<(CallPathId, LocationId)> for TimeOfOthers {
+    fn from_iter<I: IntoIterator<Item = (CallPathId, LocationId)>>(callpaths: I) -> Self {
+        let mut callpaths: Vec<_> = callpaths.into_iter().collect();
+        callpaths.sort_unstable();
+        Self(callpaths)
     }
 }
 

@@ -364,7 +364,8 @@ impl<'a> Walker<'a> {
     /// Sends the final phi of a point's wait (thesis, definition 20) to its causes, to each its part; returns how many
     /// of them are in other shards.
     fn send_phi(&mut self, section: usize, point: u32) -> usize {
-        let waiting = self.table.points[point as usize].waiting;
+        let of_point = &self.table.points[point as usize];
+        let (waiting, shared) = (of_point.waiting, of_point.shared() as f64);
         if waiting <= 0 {
             return 0;
         }
@@ -372,8 +373,8 @@ impl<'a> Walker<'a> {
         let mut phi = std::mem::take(&mut self.phi);
         let mut has_values = false;
         for (phi, &sum) in phi.iter_mut().zip(&self.sums[section * self.width..]) {
-            if !sum.is_zero() {
-                *phi = f64::from(sum) * waiting as f64;
+            if shared > 0.0 && !sum.is_zero() {
+                *phi = f64::from(sum) * shared;
                 has_values = true;
             }
         }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use super::past::Past;
+use super::awaited::AwaitedWorks;
+use super::past::{Past, TimeOfOthers};
 use super::points::CausedWait;
 use super::points::{IntervalBegin, Point, Position, Relation, SyncPoint};
 use crate::ids::{CallPathId, LocationId};
@@ -389,6 +390,10 @@ pub(crate) struct Table {
     pub lifetimes: Csr<(CallPathId, i64)>,
     /// For each location its past, if it has one.
     pub pasts: Vec<Option<Past>>,
+    /// For each location the call paths in which others spent time for it.
+    pub of_others: Vec<TimeOfOthers>,
+    /// What devices did while their hosts waited.
+    pub awaited: AwaitedWorks,
     /// The parts of waits that costs are computed for.
     pub parts: Vec<WaitPart>,
     /// For each row of `cost_shares` the costs that its wait caused later, by the classes of all parts.

@@ -1,0 +1,64 @@
+//! What a device does while its host waits for it is work of the process: other processes do not wait for the host's wait, but
+//! for what its device has to do.
+//!
+//! As a wait it would share the costs of other waits by its length, even if the waiter's own device took as long. As work it is a
+//! delay where it exceeds that of the waiter, by the call path of the kernel, and the costs are those of the kernel.
+//!
+//! *Source*: accelerators.md#causes-and-the-critical-path.
+
+use crate::ids::{CallPathId, LocationId};
+use crate::trace::Shard;
+use crate::waits::device::{Devices, StartCause, Synchronization};
+
+/// Work of a device that its host waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AwaitedWork {
+    /// The stream.
+    pub stream: LocationId,
+    /// Call path of the kernel or copy.
+    pub callpath: CallPathId,
+    /// How long the host waits for it, ticks.
+    pub ticks: i64,
+}
+
+/// The work that a host waits for in a call: from the last end backwards through what delayed each begin. The time until a
+/// kernel begins belongs to it, as on the critical path.
+pub(super) fn of_call<'a>(
+    shard: &'a Shard,
+    devices: &'a Devices,
+    synchronization: &Synchronization,
+) -> impl Iterator<Item = AwaitedWork> + 'a {
+    let begin = synchronization.call.enter;
+    let mut end = begin + synchronization.waiting;
+    let mut next = synchronization.kernel;
+    std::iter::from_fn(move || {
+        let kernel = &devices.kernels[next.filter(|_| end > begin)? as usize];
+        // Only what ended earlier leads on, so that this comes to an end.
+        let before = match kernel.start_cause {
+            StartCause::After(other) => Some((other, devices.kernels[other as usize].run.leave)),
+            StartCause::Launched | StartCause::Unknown => None,
+        };
+        let before = before.filter(|&(_, leave)| leave < end);
+        let since = before.map_or(begin, |(_, leave)| leave.max(begin));
+        let ticks = end - since;
+        (next, end) = (before.map(|(other, _)| other), since);
+        Some(AwaitedWork { stream: kernel.run.location, callpath: shard.callpath(kernel.run.instance), ticks })
+    })
+}
+
+/// The awaited work at the points of a shard, by point.
+#[derive(Debug, Default)]
+pub(crate) struct AwaitedWorks(Vec<(u32, AwaitedWork)>);
+
+impl AwaitedWorks {
+    /// Adds the work that is awaited at a point; points must not decrease.
+    pub(super) fn push(&mut self, point: u32, work: AwaitedWork) {
+        self.0.push((point, work));
+    }
+
+    /// The work that is awaited at a point.
+    pub(super) fn at(&self, point: u32) -> impl Iterator<Item = &AwaitedWork> {
+        let first = self.0.partition_point(|&(other, _)| other < point);
+        self.0[first..].iter().take_while(move |&&(other, _)| other == point).map(|(_, work)| work)
+    }
+}
