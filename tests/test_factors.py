@@ -19,12 +19,15 @@ from tests.results import UNRECORDED, cases
 from tests.rma_programs import one_sided_programs
 from tests.team_programs import team_programs
 from tests.test_naive_causes import WORKED
+from tests.test_patterns import examples
 from tests.tracedsl import trace_from_text
 
 DATA = sorted(path.parent for path in (Path(__file__).parent / "data").glob("*/traces.otf2"))
 RELATIVE = 1e-9
 # Below a tick of a nanosecond clock: sums of shares are not exact.
 ABSOLUTE = 1e-10
+OF_DEVICES = list(examples("**/device-collectives.md"))
+assert OF_DEVICES
 # Costs of which the short-term part is no share of a wait state.
 UNTOLD = {"ompidle", "unattributed"}
 # The classes of kinds that are not named after them.
@@ -50,6 +53,12 @@ CLASSES = {
     "omp_ibarrier_task_wait": "interval_task",
     "gpu_host_wait": "gpu_host",
     "gpu_device_starved": "gpu_device",
+    "ccl_wait_nxn": "ccl",
+    "ccl_wait_barrier": "ccl",
+    "ccl_late_broadcast": "ccl",
+    "ccl_early_reduce": "ccl",
+    "ccl_latesender": "ccl",
+    "ccl_latereceiver": "ccl",
 }
 OWNED = {"interval_lock", "interval_task"}
 PARTS = {
@@ -221,6 +230,12 @@ def test_factors_are_the_costs_of_worked_examples(trace, _expected, tmp_path):
     anchor = trace_from_text(trace, tmp_path)
     for cost_model in ("thesis", "bounded"):
         check(anchor, cost_model)
+
+
+@pytest.mark.parametrize(("trace", "_expected"), OF_DEVICES)
+def test_factors_are_the_costs_where_devices_communicate(trace, _expected, tmp_path):
+    """Also of what processes wait for through hosts that wait for their devices."""
+    check(trace_from_text(trace, tmp_path))
 
 
 @settings(max_examples=100)

@@ -512,12 +512,14 @@ pub fn analyze(
             account.divide(&window::path_within(&trace, (&path.severities, &path.stretches), &focus.window()));
         }
         severities.extend(path.severities);
-        let of_chains = chains.book(&trace, options.cost_model, window.as_ref());
+        let handed_on = found.handed_on(&trace, false)?;
+        let of_chains = chains.book(&trace, options.cost_model, window.as_ref(), &handed_on);
         if let Some(focus) = &in_focus
             && (costs.in_focus.is_some() || chains.reach_out_of(focus))
         {
             let in_focus = costs.in_focus.get_or_insert_with(|| costs.all.clone());
-            in_focus.extend(chains.book(&trace, options.cost_model, Some(focus)).costs);
+            let handed_on = found.handed_on(&trace, true)?;
+            in_focus.extend(chains.book(&trace, options.cost_model, Some(focus), &handed_on).costs);
         }
         costs.all.extend(of_chains.costs);
         costs.all.extend(path.costs);

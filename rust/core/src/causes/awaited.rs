@@ -2,23 +2,38 @@
 //! for what its device has to do.
 //!
 //! As a wait it would share the costs of other waits by its length, even if the waiter's own device took as long. As work it is a
-//! delay where it exceeds that of the waiter, by the call path of the kernel, and the costs are those of the kernel.
+//! delay where it exceeds that of the waiter, by the call path of the kernel, and the costs are those of the kernel. While a kernel
+//! waits for other devices, the host waits: this time gets its share, and hands it on to the wait of the kernel.
 //!
 //! *Source*: accelerators.md#causes-and-the-critical-path.
 
-use crate::ids::{CallPathId, LocationId};
+use super::chains::HandedOn;
+use super::table::Table;
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::trace::Shard;
 use crate::waits::device::{Devices, StartCause, Synchronization};
+use crate::waits::interval::overlap;
 
-/// Work of a device that its host waits for.
+/// What a device does while its host waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AwaitedWork {
     /// The stream.
     pub stream: LocationId,
     /// Call path of the kernel or copy.
     pub callpath: CallPathId,
+    /// The kernel or copy.
+    pub instance: InstanceId,
     /// How long the host waits for it, ticks.
     pub ticks: i64,
+    /// The part of this in which it waits for other devices itself, ticks.
+    pub waiting: i64,
+}
+
+impl AwaitedWork {
+    /// The part in which the device works, ticks.
+    pub(super) fn worked(&self) -> i64 {
+        self.ticks - self.waiting
+    }
 }
 
 /// The work that a host waits for in a call: from the last end backwards through what delayed each begin. The time until a
@@ -40,10 +55,41 @@ pub(super) fn of_call<'a>(
         };
         let before = before.filter(|&(_, leave)| leave < end);
         let since = before.map_or(begin, |(_, leave)| leave.max(begin));
-        let ticks = end - since;
+        let run = &kernel.run;
+        let waits_until = run.enter + devices.whole_wait((run.location, run.instance)).unwrap_or(0);
+        let work = AwaitedWork {
+            stream: run.location,
+            callpath: shard.callpath(run.instance),
+            instance: run.instance,
+            ticks: end - since,
+            waiting: overlap(&(since..end), run.enter..waits_until),
+        };
         (next, end) = (before.map(|(other, _)| other), since);
-        Some(AwaitedWork { stream: kernel.run.location, callpath: shard.callpath(kernel.run.instance), ticks })
+        Some(work)
     })
+}
+
+/// What the waits of hosts hand on to those of kernels, if `in_focus` without what later waits outside of the focus cost.
+pub(super) fn handed_on(table: &Table, in_focus: bool) -> Vec<HandedOn> {
+    let mut handed_on = Vec::new();
+    for &(point, ref costs) in &table.handed_on {
+        let waiting = table.waiting(point) as f64;
+        for work in table.awaited.at(point).filter(|work| work.waiting > 0) {
+            let share = work.waiting as f64 / waiting;
+            let outside = table.parts.get(1).filter(|_| in_focus);
+            for (part, share) in
+                table.parts.iter().take(1).map(|all| (all, share)).chain(outside.map(|part| (part, -share)))
+            {
+                let of_classes = part.classes.all.iter().zip(&costs[part.columns.clone()]);
+                handed_on.extend(of_classes.filter(|&(_, &ticks)| ticks > 0.0).map(|(&class, &ticks)| HandedOn {
+                    kernel: (work.stream, work.instance),
+                    class,
+                    ticks: ticks * share,
+                }));
+            }
+        }
+    }
+    handed_on
 }
 
 /// The awaited work at the points of a shard, by point.
@@ -54,6 +100,11 @@ impl AwaitedWorks {
     /// Adds the work that is awaited at a point; points must not decrease.
     pub(super) fn push(&mut self, point: u32, work: AwaitedWork) {
         self.0.push((point, work));
+    }
+
+    /// The part of the wait at a point that is no work, ticks.
+    pub(super) fn rest(&self, point: u32, waiting: i64) -> i64 {
+        waiting - self.at(point).map(AwaitedWork::worked).sum::<i64>()
     }
 
     /// The work that is awaited at a point.

@@ -154,8 +154,9 @@ fn rate_waits(trace: &Trace, table: &mut Table, inbox: &Inbox<ProfileEntry>, mod
             *most = most.max(share);
         }
     }
-    for (point, share) in table.points.iter().zip(&mut table.propagating) {
-        *share *= if is_classified(point.class) { point.shared() as f64 } else { 0.0 };
+    for number in 0..table.points.len() {
+        let is_classified = is_classified(table.points[number].class);
+        table.propagating[number] *= if is_classified { table.waiting(number as u32) as f64 } else { 0.0 };
     }
     outbox
 }

@@ -61,10 +61,8 @@ pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, syn
         let Some(Kernel { run, .. }) = synchronization.kernel.map(|kernel| &devices.kernels[kernel as usize]) else {
             continue;
         };
-        if relation == Relation::Device {
-            let number = sync_points.pairs.len() as u32;
-            awaited::of_call(shard, devices, synchronization).for_each(|work| sync_points.awaited.push(number, work));
-        }
+        let number = sync_points.pairs.len() as u32;
+        awaited::of_call(shard, devices, synchronization).for_each(|work| sync_points.awaited.push(number, work));
         sync_points.pairs.push(SyncPoint {
             class: Class::GpuHost,
             relation,

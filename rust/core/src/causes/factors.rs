@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 
-use super::chains::Chains;
+use super::chains::{self, Chains};
 use super::cost_model::CostModel;
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
@@ -367,7 +367,7 @@ fn measure(
                 works.push(Arc::new(work));
                 rest = others;
             }
-            index.awaited.at(number).for_each(|work| profile.add(work.callpath, work.ticks));
+            index.awaited.at(number).for_each(|work| profile.add(work.callpath, work.worked()));
             profile.cut();
             subtract_wait(shard, point, profile);
             before = Some(point);
@@ -457,10 +457,10 @@ impl Measured {
     }
 }
 
-/// The points of an interval at which its location waited.
-fn waits_in(index: &IntervalIndex, request: IntervalRequest) -> impl Iterator<Item = (usize, &IndexedPoint)> {
+/// The points of an interval at which its location waited, and how long, ticks.
+fn waits_in(index: &IntervalIndex, request: IntervalRequest) -> impl Iterator<Item = (usize, i64)> {
     let points = request.begin.from as usize..request.point as usize;
-    points.map(|number| (number, &index.points[number])).filter(|(_, point)| point.waiting > 0 && !point.is_work)
+    points.map(|number| (number, index.waiting(number))).filter(|&(_, waiting)| waiting > 0)
 }
 
 /// Ticks of a call path in some work.
@@ -543,7 +543,7 @@ fn share(
     // A wait for the end of the cause is due to all of its work, other waits only to its excess over the waiter's work.
     let counted = |callpath: CallPathId| if is_contention { 0 } else { ticks_in(&waiter.work, callpath) };
     let delay = cause.work.iter().map(|&(callpath, ticks)| (ticks - counted(callpath)).max(0)).sum();
-    let waited = waits_in(index, request).map(|(_, point)| point.waiting).sum();
+    let waited = waits_in(index, request).map(|(_, waiting)| waiting).sum();
     let rates = if is_contention {
         Rates::of_contention(waiting, delay, waited, waiter.total(), model)
     } else {
@@ -585,11 +585,23 @@ fn share(
         part(FactorKind::Delay, ticks - of_cause, own - of_waiter, delay - completion);
     }
     if of_wait > 0.0 {
-        for (number, point) in waits_in(index, request) {
+        for (number, waiting) in waits_in(index, request) {
+            // A kernel that waits for other devices makes its host wait.
+            let links = index.awaited.at(number as u32).filter(|work| work.waiting > 0);
+            factors.extend(links.map(|work| {
+                let earlier = chains::row_of(trace, waits, (work.stream, work.instance)).map_or(NONE, |row| base + row);
+                let share = of_wait * work.waiting as f64;
+                let factor = factor(FactorKind::Wait, work.callpath, work.waiting, 0, earlier, share);
+                Factor { location: work.stream, ..factor }
+            }));
+            let point = &index.points[number];
+            if point.has_work {
+                continue;
+            }
             let callpath = shard.callpath(point.instance);
             let original = index.waits.of(number).first().and_then(IndexedWait::original);
             let (location, number) = original.unwrap_or((request.location, number));
-            let mut rest = point.waiting;
+            let mut rest = waiting;
             for earlier in index.waits.of(number).iter().filter(|earlier| earlier.state != NONE) {
                 let ticks = waits[earlier.state as usize].waiting.min(rest);
                 rest -= ticks;

@@ -25,8 +25,8 @@ pub(crate) struct IndexedPoint {
     pub instance: InstanceId,
     pub class: Class,
     pub place: Place,
-    /// Whether the time of its wait is work of a device.
-    pub is_work: bool,
+    /// Whether it waits for the work of a device.
+    pub has_work: bool,
 }
 
 /// Where the intervals of some waits begin at the cause.
@@ -103,7 +103,7 @@ impl IntervalIndex {
                 instance: point.instance,
                 class: point.class,
                 place: point.place,
-                is_work: point.is_work,
+                has_work: point.has_work,
             });
             let group = |group: Group| {
                 let begin = IntervalBegin { from: group.from, before: group.before };
@@ -121,6 +121,12 @@ impl IntervalIndex {
             }
         };
         tables.into_par_iter().map(of_table).collect()
+    }
+
+    /// The part of the wait at a point that is no work, ticks.
+    pub(crate) fn waiting(&self, number: usize) -> i64 {
+        let IndexedPoint { waiting, has_work, .. } = self.points[number];
+        if has_work { self.awaited.rest(number as u32, waiting) } else { waiting }
     }
 
     /// Where the interval of a wait begins that a location of this shard caused at a point, in a row there.

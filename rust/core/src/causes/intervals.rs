@@ -313,7 +313,7 @@ impl LocationPass<'_> {
             }
             if point.waiting > 0 {
                 self.profile.add(point.callpath, -point.place.inside(point.waiting));
-                waited += point.shared();
+                waited += self.table.waiting(number);
             }
         }
         self.table.offsets.push(self.table.points.len() as u32);
@@ -351,7 +351,7 @@ impl LocationPass<'_> {
                 let inside = point.place.inside(point.waiting);
                 self.profile.add(point.callpath, -inside);
                 self.of_others.entry(point.callpath).or_insert((0, gap.of)).0 -= inside;
-                *waited += point.shared();
+                *waited += self.table.waiting(number);
             }
         }
         let (profile, of_others) = (&mut self.profile, &mut self.of_others);
@@ -365,8 +365,8 @@ impl LocationPass<'_> {
     fn add_awaited(&mut self, number: u32, pairs: &[Key]) {
         let roles = self.roles;
         for work in pairs.iter().flat_map(|&key| roles.awaited(key)) {
-            self.profile.add(work.callpath, work.ticks);
-            self.of_others.entry(work.callpath).or_insert((0, work.stream)).0 += work.ticks;
+            self.profile.add(work.callpath, work.worked());
+            self.of_others.entry(work.callpath).or_insert((0, work.stream)).0 += work.worked();
             self.table.awaited.push(number, *work);
         }
     }
@@ -397,7 +397,7 @@ impl LocationPass<'_> {
                     shared_from: original,
                     point: number,
                     work: EntryRange::default(),
-                    waiting: point.shared(),
+                    waiting: self.table.waiting(original),
                     begin,
                     end,
                 },
@@ -421,7 +421,7 @@ impl LocationPass<'_> {
                 (point.class, point.waiting, point.held) = (group_sync.class, group_sync.waiting, group_sync.waiting);
             }
         }
-        point.is_work = pairs.iter().any(|&key| self.roles.awaited(key).next().is_some());
+        point.has_work = pairs.iter().any(|&key| self.roles.awaited(key).next().is_some());
         for pair in self.roles.pairs(pairs) {
             if pair.relation == Relation::Start && point.place == Place::Ahead {
                 point.held = pair.held;

@@ -73,7 +73,7 @@ use crate::waits::remote_calls::RemoteCalls;
 pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
-pub(crate) use chains::Chains;
+pub(crate) use chains::{Chains, HandedOn};
 pub(crate) use coefficients::Coefficient;
 use costs::BookedCosts;
 pub(crate) use fixed::Fixed;
@@ -224,6 +224,13 @@ impl Causes {
     /// The coefficients of the call paths that `is_divided` chooses, by shard. Collective.
     pub(crate) fn coefficients(&self, trace: &Trace, is_divided: &[bool]) -> Result<Vec<Vec<Coefficient>>> {
         coefficients::find(trace, &self.tables, is_divided)
+    }
+
+    /// What waits of hosts for devices hand on to the waits between these: of all waits, or only of their parts in the focus.
+    /// Collective.
+    pub(crate) fn handed_on(&self, trace: &Trace, in_focus: bool) -> Result<Vec<HandedOn>> {
+        let of_tables = self.tables.par_iter().map(|table| awaited::handed_on(table, in_focus));
+        Ok(trace.exchange.allgather(of_tables.collect::<Vec<_>>().concat())?.concat())
     }
 
     /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need. Waits between

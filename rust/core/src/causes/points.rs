@@ -364,8 +364,8 @@ pub(crate) struct Point {
     pub callpath: CallPathId,
     pub class: Class,
     pub place: Place,
-    /// Whether the time of its wait is work of a device ([`super::awaited`]), so that it gets no share of later waits.
-    pub is_work: bool,
+    /// Whether it waits for the work of a device ([`super::awaited`]).
+    pub has_work: bool,
     /// Waiting time, ticks.
     pub waiting: i64,
     /// The part of the call's duration that can be work after the point, ticks.
@@ -387,16 +387,11 @@ impl Point {
             callpath: if known { shard.callpath(instance) } else { CallPathId::NONE },
             class: Class::Mark,
             place,
-            is_work: false,
+            has_work: false,
             waiting: 0,
             total: if is_over { 0 } else { shard.leave(instance) - shard.enter(instance) },
             held: 0,
         }
-    }
-
-    /// The part of its wait that gets shares of later waits, ticks.
-    pub(crate) fn shared(&self) -> i64 {
-        if self.is_work { 0 } else { self.waiting }
     }
 }
 

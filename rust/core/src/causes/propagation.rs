@@ -364,8 +364,7 @@ impl<'a> Walker<'a> {
     /// Sends the final phi of a point's wait (thesis, definition 20) to its causes, to each its part; returns how many
     /// of them are in other shards.
     fn send_phi(&mut self, section: usize, point: u32) -> usize {
-        let of_point = &self.table.points[point as usize];
-        let (waiting, shared) = (of_point.waiting, of_point.shared() as f64);
+        let (waiting, shared) = (self.table.points[point as usize].waiting, self.table.waiting(point) as f64);
         if waiting <= 0 {
             return 0;
         }
@@ -392,6 +391,11 @@ impl<'a> Walker<'a> {
             if own_wait.waiting <= 0 {
                 continue;
             }
+            let is_link = own_wait.relation == Relation::Chain;
+            if is_link && has_values {
+                self.table.handed_on.push((point, phi.clone()));
+            }
+            let has_values = has_values && !is_link;
             let arrival = FinalPhi { row: own_wait.cost_share, point: own_wait.cause_point, has_values };
             let owner = self.trace.shard_of[own_wait.cause];
             let is_all = own_wait.waiting == waiting;

@@ -400,6 +400,8 @@ pub(crate) struct Table {
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.
     pub propagating: Vec<f64>,
+    /// What waits of hosts for devices hand on to the waits between these: point, and costs by the classes of all parts, ticks.
+    pub handed_on: Vec<(u32, Vec<f64>)>,
 }
 
 impl Table {
@@ -420,11 +422,18 @@ impl Table {
         self.parts.last().map_or(0, |part| part.columns.end)
     }
 
+    /// The part of the wait at a point that is no work, ticks: it gets shares of later waits.
+    pub(crate) fn waiting(&self, number: u32) -> i64 {
+        let Point { waiting, has_work, .. } = self.points[number as usize];
+        if has_work { self.awaited.rest(number, waiting) } else { waiting }
+    }
+
     /// Drops the data that only the costs need.
     pub(crate) fn forget_costs(&mut self) {
         self.parts.truncate(1);
         self.entries = Vec::new();
         self.charged_phi = Vec::new();
+        self.handed_on = Vec::new();
     }
 
     /// Points of the shard's i-th location.

@@ -4,16 +4,28 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use super::division::{Chains, Division};
 use super::links::Node;
 use crate::causes::{CostModel, Explanation};
 use crate::ids::{CallPathId, InstanceId, LocationId};
-use crate::schema::Class;
+use crate::schema::{Class, Classes};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{CallTree, Trace};
 use crate::waits::interval::overlap;
+
+/// What later waits of processes hand on to the wait of a kernel through its host ([`crate::causes::awaited`]).
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(crate) struct HandedOn {
+    /// Location and region instance.
+    pub kernel: (LocationId, InstanceId),
+    /// The class of these waits.
+    pub class: Class,
+    /// Their costs, ticks.
+    pub ticks: f64,
+}
 
 /// What the waits between devices cost.
 #[derive(Debug, Default)]
@@ -25,22 +37,38 @@ pub(crate) struct Booked {
 }
 
 impl Chains {
-    /// Computes the costs of all waits, or of their parts inside a window.
-    pub(crate) fn book(&self, trace: &Trace, model: CostModel, window: Option<&Range<i64>>) -> Booked {
+    /// Computes the costs of all waits, or of their parts inside a window, and of what is handed on to them.
+    pub(crate) fn book(
+        &self,
+        trace: &Trace,
+        model: CostModel,
+        window: Option<&Range<i64>>,
+        handed_on: &[HandedOn],
+    ) -> Booked {
         let mut order: Vec<u32> =
             (0..self.nodes.len() as u32).filter(|&number| self.nodes[number as usize].waiting > 0).collect();
         order.sort_unstable_by_key(|&number| {
             let node = &self.nodes[number as usize];
             (Reverse(node.begin + node.waiting), number)
         });
-        let mut phi = vec![0.0; self.nodes.len()];
+        let classes = Classes::new(handed_on.iter().map(|costs| costs.class).chain([Class::Ccl]));
+        let own = classes.column(Class::Ccl);
+        let width = classes.all.len();
+        let mut phi = vec![0.0; self.nodes.len() * width];
+        for costs in handed_on {
+            if let Some(&number) = self.number.get(&costs.kernel) {
+                phi[number as usize * width + classes.column(costs.class)] += costs.ticks;
+            }
+        }
         let mut propagating = vec![0.0f64; self.nodes.len()];
         let mut books = Books { trace, of_locations: FxHashMap::default() };
         let mut explanations = FxHashMap::default();
         for number in order.into_iter().filter(|_| model != CostModel::Scalasca) {
             let node = &self.nodes[number as usize];
             let amount = window.map_or(node.exposed, |window| overlap(window, node.begin..node.begin + node.exposed));
-            let (amount, later) = (amount as f64, phi[number as usize]);
+            let amount = amount as f64;
+            let of_later = phi[number as usize * width..(number as usize + 1) * width].to_vec();
+            let later: f64 = of_later.iter().sum();
             let Some(Division { delays, completion, tied, waits, delay, waiting, .. }) = self.divide(number) else {
                 books.add(node, CostMetric::DelayUnattributed, amount + later);
                 continue;
@@ -57,7 +85,9 @@ impl Chains {
                     rest += ticks as f64 * rate;
                 }
                 books.cell(location, callpath, Class::Ccl.short_term(), amount * ticks as f64 * rate);
-                books.cell(location, callpath, Class::Ccl.long_term(), later * ticks as f64 * rate);
+                for (class, later) in classes.all.iter().zip(&of_later) {
+                    books.cell(location, callpath, class.long_term(), later * ticks as f64 * rate);
+                }
             };
             for delay in &delays {
                 cost(delay.location, delay.callpath, delay.ticks - delay.waiter_ticks);
@@ -73,7 +103,9 @@ impl Chains {
             for earlier in waits {
                 let of_earlier = &self.nodes[earlier as usize];
                 let share = of_earlier.waiting as f64 * rate;
-                phi[earlier as usize] += (amount + later) * share;
+                let of_earlier_phi = &mut phi[earlier as usize * width..(earlier as usize + 1) * width];
+                of_earlier_phi.iter_mut().zip(&of_later).for_each(|(phi, later)| *phi += later * share);
+                of_earlier_phi[own] += amount * share;
                 indirect += amount * share;
                 let due = (node.exposed as f64 * share).min(of_earlier.exposed as f64);
                 propagating[earlier as usize] = propagating[earlier as usize].max(due);

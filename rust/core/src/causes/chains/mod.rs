@@ -19,4 +19,6 @@ mod division;
 mod links;
 mod single;
 
+pub(crate) use booking::HandedOn;
 pub(crate) use division::Chains;
+pub(super) use single::row_of;

@@ -86,7 +86,11 @@ impl Chains {
 }
 
 /// The position of the wait state of a kernel of this process.
-fn row_of(trace: &Trace, waits: &PerShard<WaitState>, (location, instance): (LocationId, InstanceId)) -> Option<u32> {
+pub(in crate::causes) fn row_of(
+    trace: &Trace,
+    waits: &PerShard<WaitState>,
+    (location, instance): (LocationId, InstanceId),
+) -> Option<u32> {
     if !trace.owns(location) {
         return None;
     }
