@@ -119,3 +119,47 @@ def device_programs(draw) -> str:
         host.note(str(host.rank), "main", 0, max(host.now, 1))
     said = [f"ranks {ranks}", *["devices shared"] * shared, *["devices null"] * null]
     return "\n".join([*said, *(line for host in hosts for line in host.lines)])
+
+
+@st.composite
+def communicating_programs(draw) -> str:
+    """A program whose hosts exchange messages, and whose devices run operations together, one stream for each of both."""
+    hosts = [Host(draw, rank, set()) for rank in range(draw(st.integers(2, 3)))]
+    number = 0
+    for host in hosts:
+        host.free = [0, 0]
+
+    def launched(host: Host, name: str, stream: int, transfer: int) -> tuple[int, str]:
+        """Launch work that begins after what its stream does, and return when, and what to note of it."""
+        host.call(f"hipLaunchKernel(correlation={number})")
+        begin = max(host.now, host.free[stream])
+        host.free[stream] = begin + transfer
+        return begin, f"{name}(correlation={number})"
+
+    for _ in range(draw(st.integers(1, 12))):
+        host = draw(st.sampled_from(hosts))
+        step = draw(
+            st.sampled_from(["work", "kernel", "operation", "operation", "device", "device", "message", "message"])
+        )
+        number += 1
+        if step == "work":
+            host.work()
+        elif step == "kernel":
+            begin, what = launched(host, draw(st.sampled_from(NAMES)), 0, draw(st.integers(1, 15)))
+            host.note(f"{host.rank}/0", what, begin, host.free[0])
+        elif step == "operation":
+            begun = [launched(one, "ncclAllReduce", 1, 0) for one in hosts]
+            end = max(begin for begin, _ in begun) + draw(st.integers(1, 3))
+            for one, (begin, what) in zip(hosts, begun, strict=True):
+                one.free[1] = end
+                one.note(f"{one.rank}/1", what, begin, end)
+        elif step == "device":
+            host.call("hipDeviceSynchronize", max(host.free))
+        else:
+            other = draw(st.sampled_from([one for one in hosts if one is not host]))
+            sent = host.now
+            host.call(f"MPI_Send({other.rank})")
+            other.call(f"MPI_Recv({host.rank})", sent + draw(st.integers(1, 2)))
+    for host in hosts:
+        host.note(str(host.rank), "main", 0, max(host.now, 1))
+    return "\n".join([f"ranks {len(hosts)}", *(line for host in hosts for line in host.lines)])

@@ -13,7 +13,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from whywait.analysis.causes import delay_costs
 
-from tests.device_programs import device_programs
+from tests.device_programs import communicating_programs, device_programs
 from tests.programs import programs
 from tests.results import UNRECORDED, cases
 from tests.rma_programs import one_sided_programs
@@ -274,3 +274,12 @@ def test_factors_are_the_costs_of_any_program_with_devices(trace, cost_model):
     # A host's wait for its device is work of the device, and no part of another wait.
     of_wait = [row for row in explained.factors["earlier"] if row is not None]
     assert "gpu_host_wait" not in {explained.kinds[row] for row in of_wait}
+
+
+@settings(max_examples=150)
+@given(trace=communicating_programs(), cost_model=st.sampled_from(["thesis", "bounded"]))
+def test_factors_are_the_costs_of_any_program_whose_hosts_and_devices_communicate(trace, cost_model):
+    """Costs go from waits of hosts to those of devices and back."""
+    note(trace)
+    with tempfile.TemporaryDirectory() as directory:
+        check(trace_from_text(trace, directory), cost_model)

@@ -494,14 +494,14 @@ pub fn analyze(
             devices: &devices,
             locks: &locks,
         };
-        let chains = Chains::find(&trace, &devices)?;
+        let chains = Chains::find(&trace, &devices, &waits)?;
         let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
         drop(locks);
         monitor.enter(Stage::Causes)?;
         let in_focus =
             focus.filter(|focus| matches!(focus.rule, Rule::LastFinalize | Rule::Profiler)).map(|focus| focus.window());
         let how = (options.cost_model, window.as_ref(), in_focus.as_ref());
-        let mut found = causes::find(&trace, notified, how)?;
+        let mut found = causes::find(&trace, notified, &chains, how)?;
         // This thread follows the path, because it exchanges data; the others compute costs.
         let mut costs = causes::Costs::default();
         let path = rayon::in_place_scope(|others| {
@@ -512,22 +512,12 @@ pub fn analyze(
             account.divide(&window::path_within(&trace, (&path.severities, &path.stretches), &focus.window()));
         }
         severities.extend(path.severities);
-        let handed_on = found.handed_on(&trace, false)?;
-        let of_chains = chains.book(&trace, options.cost_model, window.as_ref(), &handed_on);
-        if let Some(focus) = &in_focus
-            && (costs.in_focus.is_some() || chains.reach_out_of(focus))
-        {
-            let in_focus = costs.in_focus.get_or_insert_with(|| costs.all.clone());
-            let handed_on = found.handed_on(&trace, true)?;
-            in_focus.extend(chains.book(&trace, options.cost_model, Some(focus), &handed_on).costs);
-        }
-        costs.all.extend(of_chains.costs);
         costs.all.extend(path.costs);
         if sampling.count > 0 {
             let coefficients = found.coefficients(&trace, &is_divided)?;
             functions.costs = sampling::costs(&trace, &sampling, &is_divided, coefficients)?;
         }
-        let explanations = found.explain(&waits, &of_chains.explanations);
+        let explanations = found.explain(&waits);
         diagnostics.extend([found.diagnostics, path.diagnostics]);
         Some(Causes {
             costs: severity::combine(costs.all),

@@ -53,12 +53,9 @@ mod teams;
 
 use std::ops::Range;
 
-use bitcode::{Decode, Encode};
-use rustc_hash::FxHashMap;
-
 use crate::Result;
-use crate::diagnostics::Diagnostics;
-use crate::ids::{InstanceId, LocationId, ProcessId};
+use crate::diagnostics::{DiagnosticKind, Diagnostics};
+use crate::ids::ProcessId;
 use crate::matching::threads::locks::ThreadLock;
 use crate::parallel::exchange::{Inbox, Outbox};
 use crate::parallel::iter::prelude::*;
@@ -69,11 +66,13 @@ use crate::waits::WaitState;
 use crate::waits::collective_sync::{CollectiveSync, CollectiveSyncs, Participants};
 use crate::waits::device::Devices;
 use crate::waits::remote_calls::RemoteCalls;
+use bitcode::{Decode, Encode};
 
 pub use cost_model::CostModel;
 
 pub use crate::schema::Class;
-pub(crate) use chains::{Chains, HandedOn};
+use chains::Booked;
+pub(crate) use chains::Chains;
 pub(crate) use coefficients::Coefficient;
 use costs::BookedCosts;
 pub(crate) use fixed::Fixed;
@@ -106,6 +105,8 @@ pub(crate) struct Causes {
     pub diagnostics: Diagnostics,
     /// The locks of threads that others waited for, by shard.
     pub locks: Vec<Vec<ContendedLock>>,
+    /// What waits between devices cost.
+    of_chains: Booked,
     model: CostModel,
 }
 
@@ -172,11 +173,15 @@ pub(crate) fn notify(
     Ok(Notified { sets, sync_points, locks, caused })
 }
 
+/// How often costs may go from waits over intervals to those over chains and back before the rest is given up.
+const MOST_ROUNDS: usize = 100;
+
 /// Finds the causes of all wait states of this process. With a window (ticks), costs are those of the waits' parts inside
 /// it, without costs of idle threads. With a focus, its costs are computed in addition.
 pub(crate) fn find(
     trace: &Trace,
     Notified { sets, sync_points, mut locks, caused }: Notified,
+    chains: &Chains,
     (model, window, focus): (CostModel, Option<&Range<i64>>, Option<&Range<i64>>),
 ) -> Result<Causes> {
     let (mut tables, works): (Vec<Table>, Vec<Outbox<ProfileEntry>>) = trace
@@ -190,10 +195,30 @@ pub(crate) fn find(
     delay::compute_shares(trace, &mut tables, works, model)?;
     let shards = trace.par_shards().zip(&mut tables).zip(&mut locks);
     shards.for_each(|((shard, table), locks)| ownership::attach(shard, locks, table));
-    divide(trace, &mut tables, &locks, (window, focus))?;
-    let mut diagnostics = Diagnostics::default();
-    propagation::propagate(trace, &mut tables, &locks, model, &mut diagnostics)?;
-    Ok(Causes { tables, diagnostics, locks, model })
+    let extents = divide(trace, &mut tables, (&locks, chains), (window, focus))?;
+    let mut handed_back = Vec::new();
+    let mut rounds = 0;
+    loop {
+        let mut diagnostics = propagation::propagate(trace, &mut tables, &locks, model)?;
+        if chains.is_empty() {
+            return Ok(Causes { tables, diagnostics, locks, model, of_chains: Booked::default() });
+        }
+        let of_tables = tables.par_iter().map(awaited::handed_on);
+        let handed_on = trace.exchange.allgather(of_tables.collect::<Vec<_>>().concat())?.concat();
+        let of_chains = chains.book(trace, model, &extents, &handed_on);
+        // Waits depend on later ones only, so in the end nothing new is handed back.
+        let is_complete = of_chains.handed_on == handed_back;
+        rounds += 1;
+        if is_complete || rounds == MOST_ROUNDS {
+            if !is_complete && trace.exchange.is_root() {
+                diagnostics.count(DiagnosticKind::CircularWaits, 1, None);
+            }
+            return Ok(Causes { tables, diagnostics, locks, model, of_chains });
+        }
+        handed_back.clone_from(&of_chains.handed_on);
+        let shards = trace.par_shards().zip(&mut tables);
+        shards.for_each(|(shard, table)| awaited::hand_back(shard, table, &handed_back));
+    }
 }
 
 impl Causes {
@@ -215,6 +240,9 @@ impl Causes {
             outside.extend(parts.next().into_iter().flatten());
             of_classes.extend(classes);
         }
+        let mut of_chains = self.of_chains.parts.iter();
+        all.extend(of_chains.next().into_iter().flatten());
+        outside.extend(of_chains.next().into_iter().flatten());
         let is_split = self.tables.iter().any(|table| table.parts.len() > 1);
         let in_focus = is_split.then(|| severity::less(severity::combine(all.clone()), &severity::combine(outside)));
         all.append(&mut of_classes);
@@ -226,21 +254,10 @@ impl Causes {
         coefficients::find(trace, &self.tables, is_divided)
     }
 
-    /// What waits of hosts for devices hand on to the waits between these: of all waits, or only of their parts in the focus.
-    /// Collective.
-    pub(crate) fn handed_on(&self, trace: &Trace, in_focus: bool) -> Result<Vec<HandedOn>> {
-        let of_tables = self.tables.par_iter().map(|table| awaited::handed_on(table, in_focus));
-        Ok(trace.exchange.allgather(of_tables.collect::<Vec<_>>().concat())?.concat())
-    }
-
-    /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need. Waits between
-    /// devices have theirs `of_devices`.
-    pub(crate) fn explain(
-        &mut self,
-        waits: &PerShard<WaitState>,
-        of_devices: &FxHashMap<(LocationId, InstanceId), Explanation>,
-    ) -> PerShard<Option<Explanation>> {
+    /// Returns one entry per wait state, `None` for those without costs, and drops what only the costs need.
+    pub(crate) fn explain(&mut self, waits: &PerShard<WaitState>) -> PerShard<Option<Explanation>> {
         self.tables.iter_mut().for_each(Table::forget_costs);
+        let of_devices = std::mem::take(&mut self.of_chains).explanations;
         let of_shard = |(i, table): (usize, &Table)| {
             let (first, waits) = waits.of(i);
             let mut explanations: Vec<Option<Explanation>> = waits.iter().map(|_| None).collect();
@@ -271,9 +288,9 @@ impl Causes {
 fn divide(
     trace: &Trace,
     tables: &mut [Table],
-    locks: &[Vec<ContendedLock>],
+    (locks, chains): (&[Vec<ContendedLock>], &Chains),
     (window, focus): (Option<&Range<i64>>, Option<&Range<i64>>),
-) -> Result<()> {
+) -> Result<Vec<Extent>> {
     let mut extents = vec![window.cloned().map_or(Extent::All, Extent::Inside)];
     if let Some(outside) = focus.cloned().map(Extent::Outside) {
         let reaches_out = trace.par_shards().zip(&*tables).any(|(shard, table)| {
@@ -281,20 +298,21 @@ fn divide(
             waits.any(|wait| outside.of(wait, &table.points[wait.point as usize], shard) > 0)
         });
         let reaches_out = reaches_out || locks.iter().any(|locks| ownership::reach_into(locks, &outside));
+        let reaches_out = reaches_out || chains.reach_into(&outside);
         if trace.exchange.allgather(reaches_out)?.contains(&true) {
             extents.push(outside);
         }
     }
-    for extent in extents {
+    for extent in &extents {
         let amounts = match extent {
             Extent::All => tables.iter().map(|_| Vec::new()).collect(),
-            _ => amounts(trace, tables, &extent)?,
+            _ => amounts(trace, tables, extent)?,
         };
         for (table, amounts) in tables.iter_mut().zip(amounts) {
             table.parts.push(WaitPart::new(extent.clone(), amounts));
         }
     }
-    Ok(())
+    Ok(extents)
 }
 
 /// The part of each row's wait that costs are computed for, by shard. The rates of distribution do not change.

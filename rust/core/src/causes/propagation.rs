@@ -50,14 +50,14 @@ struct FinalPhi {
     has_values: bool,
 }
 
-/// Computes the classes and `phi` of all parts, and `charged_phi`, of all tables.
+/// Computes the classes and `phi` of all parts, and `charged_phi`, of all tables, given what is handed back to them.
 pub(super) fn propagate(
     trace: &Trace,
     tables: &mut [Table],
     locks: &[Vec<ContendedLock>],
     model: CostModel,
-    diagnostics: &mut Diagnostics,
-) -> Result<()> {
+) -> Result<Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
     agree_on_classes(trace, tables)?;
     let mut walkers: Vec<Walker> = tables
         .par_iter_mut()
@@ -76,9 +76,9 @@ pub(super) fn propagate(
         for (shard, sent) in arrived.into_iter().flat_map(|(_, sent)| sent) {
             inbox[trace.exchange.position(shard)].push(sent);
         }
-        if all_are_idle && !break_cycle(trace, &mut walkers, diagnostics)? {
+        if all_are_idle && !break_cycle(trace, &mut walkers, &mut diagnostics)? {
             walkers.iter_mut().for_each(Walker::finish);
-            return Ok(());
+            return Ok(diagnostics);
         }
     }
 }
@@ -219,7 +219,9 @@ impl<'a> Walker<'a> {
         }
         for part in &mut table.parts {
             part.phi = vec![0.0; points];
+            part.lost.clear();
         }
+        table.handed_on.clear();
         let width = table.width();
         table.charged_phi = vec![0.0; table.cost_shares.len() * width];
         Self {
@@ -376,6 +378,10 @@ impl<'a> Walker<'a> {
                 *phi = f64::from(sum) * shared;
                 has_values = true;
             }
+        }
+        if let Ok(position) = self.table.handed_back.binary_search_by_key(&point, |&(point, _)| point) {
+            phi.iter_mut().zip(&self.table.handed_back[position].1).for_each(|(phi, costs)| *phi += costs);
+            has_values = true;
         }
         for (phi, kept) in phi.iter_mut().zip(self.sweeps.phi(point)) {
             if *kept != 0.0 {

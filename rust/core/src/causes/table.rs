@@ -9,7 +9,7 @@ use super::awaited::AwaitedWorks;
 use super::past::{Past, TimeOfOthers};
 use super::points::CausedWait;
 use super::points::{IntervalBegin, Point, Position, Relation, SyncPoint};
-use crate::ids::{CallPathId, LocationId};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::Class;
 use crate::schema::Classes;
 use crate::trace::NONE;
@@ -300,17 +300,20 @@ pub(crate) enum Extent {
 impl Extent {
     /// The length of this part of a wait at a point, ticks.
     pub(crate) fn of(&self, wait: &OwnWait, point: &Point, shard: &Shard) -> i64 {
-        let within = |window: &Range<i64>| {
-            if point.instance.is_none() {
-                return 0;
-            }
-            let end = shard.enter(point.instance) + wait.held;
-            overlap(window, end - wait.waiting..end)
-        };
+        if point.instance.is_none() {
+            return if matches!(self, Self::Inside(_)) { 0 } else { wait.waiting };
+        }
+        let end = shard.enter(point.instance) + wait.held;
+        self.within(end - wait.waiting..end)
+    }
+
+    /// The length of this part of a stretch of time, ticks.
+    pub(crate) fn within(&self, time: Range<i64>) -> i64 {
+        let length = time.end - time.start;
         match self {
-            Self::All => wait.waiting,
-            Self::Inside(window) => within(window),
-            Self::Outside(window) => wait.waiting - within(window),
+            Self::All => length,
+            Self::Inside(window) => overlap(window, time),
+            Self::Outside(window) => length - overlap(window, time),
         }
     }
 
@@ -402,6 +405,8 @@ pub(crate) struct Table {
     pub propagating: Vec<f64>,
     /// What waits of hosts for devices hand on to the waits between these: point, and costs by the classes of all parts, ticks.
     pub handed_on: Vec<(u32, Vec<f64>)>,
+    /// Likewise what waits between devices hand on to those of their hosts, by point.
+    pub handed_back: Vec<(u32, Vec<f64>)>,
 }
 
 impl Table {
@@ -428,12 +433,29 @@ impl Table {
         if has_work { self.awaited.rest(number, waiting) } else { waiting }
     }
 
+    /// The points of a call of a location at which it waits.
+    pub(crate) fn waits_in_call(
+        &self,
+        shard: &Shard,
+        location: LocationId,
+        call: InstanceId,
+    ) -> impl Iterator<Item = u32> {
+        let points = self.points_of(shard.local(location));
+        let (enter, leave) = (shard.instances.enter[call], shard.instances.leave[call]);
+        let first = points.start + self.points[points.clone()].partition_point(|point| point.position.event() < enter);
+        (first..points.end)
+            .take_while(move |&number| self.points[number].position.event() <= leave + 1)
+            .filter(move |&number| self.points[number].instance == call && self.points[number].waiting > 0)
+            .map(|number| number as u32)
+    }
+
     /// Drops the data that only the costs need.
     pub(crate) fn forget_costs(&mut self) {
         self.parts.truncate(1);
         self.entries = Vec::new();
         self.charged_phi = Vec::new();
         self.handed_on = Vec::new();
+        self.handed_back = Vec::new();
     }
 
     /// Points of the shard's i-th location.

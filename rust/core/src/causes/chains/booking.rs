@@ -2,26 +2,29 @@
 //! it is distributed.
 
 use std::cmp::Reverse;
-use std::ops::Range;
+use std::collections::BTreeMap;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use super::division::{Chains, Division};
+use super::division::{Chains, Division, Earlier};
 use super::links::Node;
+use crate::causes::table::Extent;
 use crate::causes::{CostModel, Explanation};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::{Class, Classes};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{CallTree, Trace};
-use crate::waits::interval::overlap;
 
-/// What later waits of processes hand on to the wait of a kernel through its host ([`crate::causes::awaited`]).
-#[derive(Clone, Copy, Debug, Encode, Decode)]
+/// What later waits hand on to an earlier one: to that of a kernel through its host ([`crate::causes::awaited`]), or to that of a
+/// host in MPI through its device.
+#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct HandedOn {
-    /// Location and region instance.
-    pub kernel: (LocationId, InstanceId),
-    /// The class of these waits.
+    /// Location and region instance of the earlier wait.
+    pub to: (LocationId, InstanceId),
+    /// The part of the later waits.
+    pub part: u8,
+    /// Their class.
     pub class: Class,
     /// Their costs, ticks.
     pub ticks: f64,
@@ -30,102 +33,180 @@ pub(crate) struct HandedOn {
 /// What the waits between devices cost.
 #[derive(Debug, Default)]
 pub(crate) struct Booked {
-    /// Costs at the locations of this process.
-    pub costs: Vec<Cost>,
+    /// Costs at the locations of this process, by part of the waits.
+    pub parts: Vec<Vec<Cost>>,
     /// The causes and effects of each wait.
     pub explanations: FxHashMap<(LocationId, InstanceId), Explanation>,
+    /// What is handed on to waits of hosts of all processes.
+    pub handed_on: Vec<HandedOn>,
+}
+
+/// Costs of later waits: for each earlier one, by part and class.
+struct Later {
+    classes: Classes,
+    parts: usize,
+    of_nodes: Vec<f64>,
+    of_hosts: BTreeMap<(LocationId, InstanceId), Vec<f64>>,
+}
+
+impl Later {
+    fn new(chains: &Chains, parts: usize, handed_on: &[HandedOn]) -> Self {
+        let classes = Classes::new(handed_on.iter().map(|costs| costs.class).chain([Class::Ccl]));
+        let of_nodes = vec![0.0; chains.nodes.len() * parts * classes.all.len()];
+        let mut later = Self { classes, parts, of_nodes, of_hosts: BTreeMap::new() };
+        for costs in handed_on {
+            if let Some(&number) = chains.number.get(&costs.to) {
+                let column = later.column(usize::from(costs.part), costs.class);
+                later.of_node(number)[column] += costs.ticks;
+            }
+        }
+        later
+    }
+
+    fn width(&self) -> usize {
+        self.parts * self.classes.all.len()
+    }
+
+    fn column(&self, part: usize, class: Class) -> usize {
+        part * self.classes.all.len() + self.classes.column(class)
+    }
+
+    fn of_node(&mut self, number: u32) -> &mut [f64] {
+        let begin = number as usize * self.width();
+        let end = begin + self.width();
+        &mut self.of_nodes[begin..end]
+    }
+
+    /// Costs that an earlier wait is to have.
+    fn of(&mut self, earlier: &Earlier) -> &mut [f64] {
+        match earlier {
+            Earlier::Kernel(number, _) => self.of_node(*number),
+            Earlier::Host(stretch) => {
+                let width = self.width();
+                self.of_hosts.entry((stretch.location, stretch.wait)).or_insert_with(|| vec![0.0; width])
+            }
+        }
+    }
+
+    /// What hosts are to have.
+    fn handed_on(&self) -> Vec<HandedOn> {
+        let of_host = |(&to, costs): (&(LocationId, InstanceId), &Vec<f64>)| {
+            let of_parts = costs.chunks_exact(self.classes.all.len()).zip(0..);
+            let handed_on = of_parts.flat_map(|(costs, part)| {
+                let of_classes = self.classes.all.iter().zip(costs).filter(|&(_, &ticks)| ticks > 0.0);
+                of_classes.map(move |(&class, &ticks)| HandedOn { to, part, class, ticks })
+            });
+            handed_on.collect::<Vec<_>>()
+        };
+        self.of_hosts.iter().flat_map(of_host).collect()
+    }
 }
 
 impl Chains {
-    /// Computes the costs of all waits, or of their parts inside a window, and of what is handed on to them.
-    pub(crate) fn book(
-        &self,
-        trace: &Trace,
-        model: CostModel,
-        window: Option<&Range<i64>>,
-        handed_on: &[HandedOn],
-    ) -> Booked {
+    /// Computes the costs of these parts of all waits, and of what is handed on to them.
+    pub(crate) fn book(&self, trace: &Trace, model: CostModel, extents: &[Extent], handed_on: &[HandedOn]) -> Booked {
         let mut order: Vec<u32> =
             (0..self.nodes.len() as u32).filter(|&number| self.nodes[number as usize].waiting > 0).collect();
         order.sort_unstable_by_key(|&number| {
             let node = &self.nodes[number as usize];
             (Reverse(node.begin + node.waiting), number)
         });
-        let classes = Classes::new(handed_on.iter().map(|costs| costs.class).chain([Class::Ccl]));
-        let own = classes.column(Class::Ccl);
-        let width = classes.all.len();
-        let mut phi = vec![0.0; self.nodes.len() * width];
-        for costs in handed_on {
-            if let Some(&number) = self.number.get(&costs.kernel) {
-                phi[number as usize * width + classes.column(costs.class)] += costs.ticks;
-            }
-        }
+        let mut later = Later::new(self, extents.len(), handed_on);
+        let width = later.classes.all.len();
         let mut propagating = vec![0.0f64; self.nodes.len()];
-        let mut books = Books { trace, of_locations: FxHashMap::default() };
+        let mut books: Vec<Books> =
+            extents.iter().map(|_| Books { trace, of_locations: FxHashMap::default() }).collect();
         let mut explanations = FxHashMap::default();
         for number in order.into_iter().filter(|_| model != CostModel::Scalasca) {
             let node = &self.nodes[number as usize];
-            let amount = window.map_or(node.exposed, |window| overlap(window, node.begin..node.begin + node.exposed));
-            let amount = amount as f64;
-            let of_later = phi[number as usize * width..(number as usize + 1) * width].to_vec();
-            let later: f64 = of_later.iter().sum();
-            let Some(Division { delays, completion, tied, waits, delay, waiting, .. }) = self.divide(number) else {
-                books.add(node, CostMetric::DelayUnattributed, amount + later);
-                continue;
-            };
-            let all = delay + waiting;
-            let rate = match all {
-                0 => 0.0,
-                _ if model == CostModel::Bounded => 1.0 / all.max(node.waiting) as f64,
-                _ => 1.0 / all as f64,
-            };
-            let mut rest = 1.0 - all as f64 * rate;
-            let mut cost = |location, callpath: CallPathId, ticks: i64| {
-                if callpath.is_none() {
-                    rest += ticks as f64 * rate;
-                }
-                books.cell(location, callpath, Class::Ccl.short_term(), amount * ticks as f64 * rate);
-                for (class, later) in classes.all.iter().zip(&of_later) {
-                    books.cell(location, callpath, class.long_term(), later * ticks as f64 * rate);
-                }
-            };
-            for delay in &delays {
-                cost(delay.location, delay.callpath, delay.ticks - delay.waiter_ticks);
+            let exposed = node.begin..node.begin + node.exposed;
+            let division = self.divide(number);
+            let of_later = later.of_node(number).to_vec();
+            for ((extent, books), of_later) in extents.iter().zip(&mut books).zip(of_later.chunks_exact(width)) {
+                let amount = extent.within(exposed.clone()) as f64;
+                self.book_part(
+                    books,
+                    (node, propagating[number as usize]),
+                    division.as_ref(),
+                    model,
+                    amount,
+                    (&later.classes.all, of_later),
+                );
             }
-            // Without an operation, the window of the cause begins later: that lies outside of the trace.
-            let of_cause = tied.map(|(_, of_cause)| &self.nodes[of_cause as usize]);
-            let (location, callpath) =
-                of_cause.map_or((node.kernel.0, CallPathId::NONE), |of_cause| (of_cause.kernel.0, of_cause.callpath));
-            cost(location, callpath, completion);
-            books.add(node, CostMetric::DelayUnattributed, (amount + later) * rest.max(0.0));
-            books.add(node, CostMetric::WaitUnexplained, amount * (1.0 - all as f64 / node.waiting as f64).max(0.0));
+            let Some(division) = division else { continue };
+            let rate = division.rate(node.waiting, model);
             let mut indirect = 0.0;
-            for earlier in waits {
-                let of_earlier = &self.nodes[earlier as usize];
-                let share = of_earlier.waiting as f64 * rate;
-                let of_earlier_phi = &mut phi[earlier as usize * width..(earlier as usize + 1) * width];
-                of_earlier_phi.iter_mut().zip(&of_later).for_each(|(phi, later)| *phi += later * share);
-                of_earlier_phi[own] += amount * share;
-                indirect += amount * share;
-                let due = (node.exposed as f64 * share).min(of_earlier.exposed as f64);
-                propagating[earlier as usize] = propagating[earlier as usize].max(due);
+            for earlier in &division.waits {
+                let share = earlier.ticks() as f64 * rate;
+                for (part, extent) in extents.iter().enumerate() {
+                    let amount = extent.within(exposed.clone()) as f64;
+                    let own = later.column(part, Class::Ccl);
+                    later.of(earlier)[own] += amount * share;
+                    indirect += if part == 0 { amount * share } else { 0.0 };
+                }
+                later.of(earlier).iter_mut().zip(&of_later).for_each(|(costs, of_later)| *costs += of_later * share);
+                if let Earlier::Kernel(number, _) = *earlier {
+                    let of_earlier = self.nodes[number as usize].exposed as f64;
+                    let due = (node.exposed as f64 * share).min(of_earlier);
+                    propagating[number as usize] = propagating[number as usize].max(due);
+                }
             }
-            if let Some(metric) = Class::Ccl.indirect() {
-                books.add(node, metric, indirect);
-            }
-            if let Some(metric) = Class::Ccl.propagating() {
-                let part = if node.exposed > 0 { amount / node.exposed as f64 } else { 0.0 };
-                books.add(node, metric, propagating[number as usize] * part);
-            }
-            let of_wait = Explanation { indirect, propagating: propagating[number as usize], caused: later };
-            explanations.insert(node.kernel, of_wait);
+            let caused = of_later[..width].iter().sum();
+            explanations
+                .insert(node.kernel, Explanation { indirect, propagating: propagating[number as usize], caused });
         }
-        Booked { costs: books.finish(&trace.tree), explanations }
+        let handed_on = later.handed_on();
+        Booked { parts: books.into_iter().map(|books| books.finish(&trace.tree)).collect(), explanations, handed_on }
+    }
+
+    /// Books what a part of a wait, and the later waits that it caused, cost.
+    fn book_part(
+        &self,
+        books: &mut Books,
+        (node, propagating): (&Node, f64),
+        division: Option<&Division>,
+        model: CostModel,
+        amount: f64,
+        (classes, of_later): (&[Class], &[f64]),
+    ) {
+        let later: f64 = of_later.iter().sum();
+        let Some(division) = division else {
+            books.add(node, CostMetric::DelayUnattributed, amount + later);
+            return;
+        };
+        let (rate, all) = (division.rate(node.waiting, model), division.delay + division.waiting);
+        let mut rest = 1.0 - all as f64 * rate;
+        let mut cost = |location, callpath: CallPathId, ticks: i64| {
+            if callpath.is_none() {
+                rest += ticks as f64 * rate;
+            }
+            books.cell(location, callpath, Class::Ccl.short_term(), amount * ticks as f64 * rate);
+            for (class, later) in classes.iter().zip(of_later) {
+                books.cell(location, callpath, class.long_term(), later * ticks as f64 * rate);
+            }
+        };
+        for delay in &division.delays {
+            cost(delay.location, delay.callpath, delay.ticks - delay.waiter_ticks);
+        }
+        // Without an operation, the window of the cause begins later: that lies outside of the trace.
+        let of_cause = division.tied.map(|(_, of_cause)| &self.nodes[of_cause as usize]);
+        let (location, callpath) =
+            of_cause.map_or((node.kernel.0, CallPathId::NONE), |of_cause| (of_cause.kernel.0, of_cause.callpath));
+        cost(location, callpath, division.completion);
+        books.add(node, CostMetric::DelayUnattributed, (amount + later) * rest.max(0.0));
+        books.add(node, CostMetric::WaitUnexplained, amount * (1.0 - all as f64 / node.waiting as f64).max(0.0));
+        if let Some(metric) = Class::Ccl.indirect() {
+            books.add(node, metric, amount * division.waiting as f64 * rate);
+        }
+        if let Some(metric) = Class::Ccl.propagating() {
+            let part = if node.exposed > 0 { amount / node.exposed as f64 } else { 0.0 };
+            books.add(node, metric, propagating * part);
+        }
     }
 
     /// Whether a part of a wait lies outside of a window.
-    pub(crate) fn reach_out_of(&self, window: &Range<i64>) -> bool {
-        self.nodes.iter().any(|node| overlap(window, node.begin..node.begin + node.exposed) < node.exposed)
+    pub(crate) fn reach_into(&self, extent: &Extent) -> bool {
+        self.nodes.iter().any(|node| extent.within(node.begin..node.begin + node.exposed) > 0)
     }
 }
 

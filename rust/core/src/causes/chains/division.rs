@@ -5,10 +5,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::links::{self, Node, Tie};
+use super::links::{self, Node, Stretch, Tie};
 use crate::Result;
+use crate::causes::CostModel;
 use crate::ids::{CallPathId, InstanceId, LocationId};
+use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
+use crate::waits::WaitState;
 use crate::waits::device::Devices;
 
 /// The kernels of all ranks that communicate, and what delayed each.
@@ -32,11 +35,41 @@ pub(super) struct Division {
     /// Where the parts of the two begin, ticks.
     pub begins: (i64, i64),
     /// The waits on the part of the cause.
-    pub waits: Vec<u32>,
+    pub waits: Vec<Earlier>,
     /// Sum of the excess and of `completion`, ticks.
     pub delay: i64,
     /// Sum of these waits, ticks.
     pub waiting: i64,
+}
+
+impl Division {
+    /// Share of each tick of excess and of waiting in a wait of this length.
+    pub(super) fn rate(&self, waiting: i64, model: CostModel) -> f64 {
+        match self.delay + self.waiting {
+            0 => 0.0,
+            all if model == CostModel::Bounded => 1.0 / all.max(waiting) as f64,
+            all => 1.0 / all as f64,
+        }
+    }
+}
+
+/// A wait on a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Earlier {
+    /// Of a kernel, and how long, ticks.
+    Kernel(u32, i64),
+    /// Of a host in MPI.
+    Host(Stretch),
+}
+
+impl Earlier {
+    /// How long it is, ticks.
+    pub(super) fn ticks(&self) -> i64 {
+        match self {
+            Self::Kernel(_, ticks) => *ticks,
+            Self::Host(stretch) => stretch.ticks,
+        }
+    }
 }
 
 /// A call path in which the cause spent more time than the waiter.
@@ -50,13 +83,18 @@ pub(super) struct Delay {
 
 impl Chains {
     /// Follows what delayed the kernels of all ranks; `devices` are those of the shards. Collective.
-    pub(crate) fn find(trace: &Trace, devices: &[Devices]) -> Result<Self> {
+    pub(crate) fn find(trace: &Trace, devices: &[Devices], waits: &PerShard<WaitState>) -> Result<Self> {
         if !trace.definitions.has_streams {
             return Ok(Self::default());
         }
-        let nodes = trace.exchange.allgather(links::of_shards(trace, devices))?.concat();
+        let nodes = trace.exchange.allgather(links::of_shards(trace, devices, waits))?.concat();
         let number = nodes.iter().map(|node| node.kernel).zip(0..).collect();
         Ok(Self { nodes, number })
+    }
+
+    /// Whether no devices communicate.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 
     /// Divides the wait of a kernel; `None` if its cause is not known.
@@ -92,7 +130,7 @@ impl Chains {
         let mut delays: Vec<Delay> = other.work.iter().filter_map(delay).collect();
         delays.sort_unstable_by_key(|delay| delay.callpath);
         let excess: i64 = delays.iter().map(|delay| delay.ticks - delay.waiter_ticks).sum();
-        let waiting = other.waits.iter().map(|&wait| self.nodes[wait as usize].waiting).sum();
+        let waiting = other.waits.iter().map(Earlier::ticks).sum();
         Some(Division {
             cause,
             delays,
@@ -123,7 +161,7 @@ struct Part {
     since: i64,
     /// For each call path its ticks, and the location with the most of them.
     work: FxHashMap<CallPathId, (i64, LocationId, i64)>,
-    waits: Vec<u32>,
+    waits: Vec<Earlier>,
 }
 
 impl<'a> Walk<'a> {
@@ -184,19 +222,24 @@ impl<'a> Walk<'a> {
                 let transfer = part.since.min(node.end) - (node.begin + node.waiting).max(first);
                 part.add(node.kernel.0, node.callpath, transfer);
                 if node.waiting > 0 && node.begin + node.waiting > first {
-                    part.waits.push(number);
+                    part.waits.push(Earlier::Kernel(number, node.waiting));
                 }
             }
             let link = &node.link;
             let all = node.begin - link.since;
             let mut left = (node.begin - first.max(link.since)).max(0);
-            for &(location, callpath, ticks) in &link.work {
+            for &stretch in &link.stretches {
+                let ticks = stretch.ticks;
                 let inside = match link.in_order {
                     true => ticks.min(left),
                     false if left < all => (i128::from(ticks) * i128::from(left) / i128::from(all)) as i64,
                     false => ticks,
                 };
-                part.add(location, callpath, inside);
+                match stretch.wait {
+                    InstanceId::NONE => part.add(stretch.location, stretch.callpath, inside),
+                    _ if inside > 0 => part.waits.push(Earlier::Host(Stretch { ticks: inside, ..stretch })),
+                    _ => {}
+                }
                 left -= if link.in_order { inside } else { 0 };
             }
             part.since = link.since.max(first);

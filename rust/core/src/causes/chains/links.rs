@@ -3,20 +3,23 @@
 //! From the begin of work on a stream the chain goes on to what delayed it ([`StartCause`]): the end of other work, or its
 //! launch, and then backwards in time on the launching thread. A call of this thread that waited for work leads to the end of
 //! that work. Where a thread other than the first one of its process is in no call, it waits for the first one to give it
-//! something to do, so the chain goes on there. The time from the cause of a begin to the begin, the *latency*, belongs to the
+//! something to do, so the chain goes on there. What the thread waits in MPI is a wait on the chain. The time from the cause of a begin to the begin, the *latency*, belongs to the
 //! launch of the work that begins; if the launch is not recorded, to what the first thread is in meanwhile. Of a process without
 //! any launches nobody knows what its host does: this latency has no call path.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
+use crate::parallel::per_shard::PerShard;
 use crate::severity::Metric;
 use crate::trace::{Shard, Trace};
-use crate::waits::device::{DevicePart, Devices, Kernel, StartCause};
+use crate::waits::WaitState;
+use crate::waits::device::{DevicePart, Devices, Kernel, StartCause, waiting_in_mpi};
 
 /// An operation of which each member needs all others.
 pub(super) type Tie = (CommId, u32);
@@ -48,22 +51,48 @@ pub(super) struct Link {
     pub before: Option<(LocationId, InstanceId)>,
     /// The end of that one, or the begin of the chain, ticks.
     pub since: i64,
-    /// What happened meanwhile: location, call path, ticks; from the latest to the earliest if `in_order`.
-    pub work: Vec<(LocationId, CallPathId, i64)>,
+    /// What happened meanwhile; from the latest to the earliest if `in_order`.
+    pub stretches: Vec<Stretch>,
     /// Whether nothing before is part of an operation, so that a record that begins later cuts this link.
     pub in_order: bool,
 }
 
+/// What happened on a chain: work in a call path, or a wait of the host in MPI.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(super) struct Stretch {
+    pub location: LocationId,
+    pub callpath: CallPathId,
+    /// The call that waits; none if it is work.
+    pub wait: InstanceId,
+    pub ticks: i64,
+}
+
+impl Stretch {
+    fn work((location, callpath): (LocationId, CallPathId), ticks: i64) -> Self {
+        Self { location, callpath, wait: InstanceId::NONE, ticks }
+    }
+
+    fn key(&self) -> (LocationId, CallPathId, InstanceId) {
+        (self.location, self.callpath, self.wait)
+    }
+}
+
 /// The nodes of the shards of this process.
-pub(super) fn of_shards(trace: &Trace, devices: &[Devices]) -> Vec<Node> {
-    let pairs: Vec<(&Shard, &Devices)> = trace.shards.iter().zip(devices).collect();
-    let nodes = pairs.par_iter().flat_map(|&(shard, devices)| {
+pub(super) fn of_shards(trace: &Trace, devices: &[Devices], waits: &PerShard<WaitState>) -> Vec<Node> {
+    let pairs: Vec<(&Shard, &Devices, &[WaitState])> = trace
+        .shards
+        .iter()
+        .zip(devices)
+        .zip(0..)
+        .map(|((shard, devices), i)| (shard, devices, waits.of(i).1))
+        .collect();
+    let nodes = pairs.par_iter().flat_map(|&(shard, devices, waits)| {
         let parts: FxHashMap<_, &DevicePart> = devices.parts.iter().map(|part| (part.kernel, part)).collect();
         let process = |kernel: &Kernel| trace.definitions.locations[kernel.run.location].process;
         let of_processes = devices.kernels.chunk_by(|a, b| process(a) == process(b));
         let of_processes = of_processes.filter(|kernels| kernels.iter().any(|kernel| kernel.communicates));
         let nodes = of_processes.flat_map(|kernels| {
-            let rank = Rank::new(trace, shard, devices, kernels);
+            let rank = Rank::new(trace, shard, (devices, waits), kernels);
             let nodes = kernels.iter().filter(|kernel| kernel.communicates);
             nodes.map(|kernel| rank.node(kernel, &parts)).collect::<Vec<_>>()
         });
@@ -87,6 +116,23 @@ struct Thread {
     stretches: Vec<(CallPathId, i64, i64)>,
     /// End, begin, and what it waited for: a position among the kernels.
     waits: Vec<(i64, i64, u32)>,
+    /// Begin, end, and call of its waits in MPI, in order.
+    in_mpi: Vec<(i64, i64, InstanceId)>,
+}
+
+impl Thread {
+    /// Adds what the thread did in a stretch of a call path, backwards: its waits in MPI, and the rest.
+    fn add(&self, place: (LocationId, CallPathId), time: Range<i64>, add: &mut impl FnMut(Stretch)) {
+        let mut until = time.end;
+        let before = self.in_mpi.partition_point(|&(begin, ..)| begin < time.end);
+        for &(begin, end, wait) in self.in_mpi[..before].iter().rev().take_while(|&&(_, end, _)| end > time.start) {
+            let (begin, end) = (begin.max(time.start), end.min(until));
+            add(Stretch::work(place, until - end));
+            add(Stretch { wait, ..Stretch::work(place, end - begin) });
+            until = begin;
+        }
+        add(Stretch::work(place, until - time.start));
+    }
 }
 
 /// Where a chain stands.
@@ -100,7 +146,7 @@ enum At {
 }
 
 impl<'a> Rank<'a> {
-    fn new(trace: &'a Trace, shard: &Shard, devices: &'a Devices, kernels: &[Kernel]) -> Self {
+    fn new(trace: &'a Trace, shard: &Shard, (devices, waits): (&'a Devices, &[WaitState]), kernels: &[Kernel]) -> Self {
         let process = trace.definitions.locations[kernels[0].run.location].process;
         let first = trace.definitions.master(process);
         let launching = kernels.iter().filter_map(|kernel| Some(kernel.launch?.location));
@@ -110,7 +156,10 @@ impl<'a> Rank<'a> {
                 let i = shard.local(thread);
                 let span = &shard.spans[i];
                 let stretches = shard.stretches(&trace.tree, i, span.first..span.last.max(span.first)).collect();
-                Thread { stretches, waits: Vec::new() }
+                let in_mpi = waiting_in_mpi(trace, thread, waits).into_iter();
+                let in_mpi = in_mpi.filter(|(wait, ..)| wait.cause_instance.is_some());
+                let in_mpi = in_mpi.map(|(wait, begin, end)| (begin, end, wait.instance)).collect();
+                Thread { stretches, waits: Vec::new(), in_mpi }
             });
         }
         for synchronization in &devices.synchronizations {
@@ -152,10 +201,10 @@ impl<'a> Rank<'a> {
 
     /// Follows the chain of a kernel to the kernel before it.
     fn link(&self, kernel: &Kernel, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Link {
-        let mut work: Vec<(LocationId, CallPathId, i64)> = Vec::new();
-        let mut add = |location, callpath, ticks: i64| match work.last_mut() {
-            Some((before, of_before, all)) if (*before, *of_before) == (location, callpath) => *all += ticks,
-            _ if ticks > 0 => work.push((location, callpath, ticks)),
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut add = |next: Stretch| match stretches.last_mut() {
+            Some(last) if last.key() == next.key() => last.ticks += next.ticks,
+            _ if next.ticks > 0 => stretches.push(next),
             _ => {}
         };
         let mut since = kernel.run.enter;
@@ -170,14 +219,14 @@ impl<'a> Rank<'a> {
                 }
                 Some(At::End(number, time)) => {
                     let time = time.min(since);
-                    let (location, callpath) = self.launching(begun, time);
-                    add(location, callpath, since - time);
+                    add(Stretch::work(self.launching(begun, time), since - time));
                     since = time;
                     let kernel = self.kernel(number);
                     if kernel.communicates {
                         break Some((kernel.run.location, kernel.run.instance));
                     }
-                    add(kernel.run.location, kernel.run.callpath, since - kernel.run.enter.min(since));
+                    let place = (kernel.run.location, kernel.run.callpath);
+                    add(Stretch::work(place, since - kernel.run.enter.min(since)));
                     // Work that ends at its begin, or by clocks before it, would never end.
                     if kernel.run.enter >= since {
                         break None;
@@ -187,8 +236,7 @@ impl<'a> Rank<'a> {
                 }
                 Some(At::Host(thread, time)) => {
                     let time = time.min(since);
-                    let (location, callpath) = self.launching(begun, time);
-                    add(location, callpath, since - time);
+                    add(Stretch::work(self.launching(begun, time), since - time));
                     since = time;
                     at = self.host(thread, &mut since, &mut add);
                 }
@@ -196,15 +244,15 @@ impl<'a> Rank<'a> {
         };
         let in_order = before.is_none_or(|before| !parts.contains_key(&before));
         if !in_order {
-            work.sort_unstable_by_key(|&(location, callpath, _)| (location, callpath));
-            work.dedup_by(|(location, callpath, ticks), (kept, of_kept, all)| {
-                let is_same = (*kept, *of_kept) == (*location, *callpath);
-                *all += if is_same { *ticks } else { 0 };
+            stretches.sort_unstable_by_key(Stretch::key);
+            stretches.dedup_by(|next, kept| {
+                let is_same = next.key() == kept.key();
+                kept.ticks += if is_same { next.ticks } else { 0 };
                 is_same
             });
-            work.shrink_to_fit();
+            stretches.shrink_to_fit();
         }
-        Link { before, since, work, in_order }
+        Link { before, since, stretches, in_order }
     }
 
     /// What delayed the begin of work.
@@ -231,13 +279,9 @@ impl<'a> Rank<'a> {
     }
 
     /// Follows a thread back to what it waited for.
-    fn host(
-        &self,
-        thread: LocationId,
-        since: &mut i64,
-        add: &mut impl FnMut(LocationId, CallPathId, i64),
-    ) -> Option<At> {
-        let Thread { stretches, waits } = self.threads.get(&thread)?;
+    fn host(&self, thread: LocationId, since: &mut i64, add: &mut impl FnMut(Stretch)) -> Option<At> {
+        let of_thread = self.threads.get(&thread)?;
+        let Thread { stretches, waits, .. } = of_thread;
         let last = waits.partition_point(|&(end, ..)| end <= *since).checked_sub(1).map(|last| waits[last]);
         let until = last.map_or(i64::MIN, |(end, ..)| end);
         let before = stretches.partition_point(|&(_, begin, _)| begin < *since);
@@ -247,7 +291,7 @@ impl<'a> Rank<'a> {
                 *since = (*since).min(end);
                 return Some(At::Host(self.first, *since));
             }
-            add(thread, callpath, (*since).min(end) - begin);
+            of_thread.add((thread, callpath), begin..end.min(*since), add);
             *since = begin;
         }
         debug_assert!(self.trace.owns(thread));

@@ -1,10 +1,11 @@
 //! The factors of single waits: the costs, wait by wait.
 
-use super::division::{Chains, Division};
+use super::division::{Chains, Division, Earlier};
 use super::links::Node;
 use crate::causes::factors::{Factor, FactorKind, Side, WaitIntervals};
 use crate::ids::{InstanceId, LocationId};
 use crate::parallel::per_shard::PerShard;
+use crate::schema::Pattern;
 use crate::trace::{NONE, Trace};
 use crate::waits::WaitState;
 
@@ -55,11 +56,17 @@ impl Chains {
                 None => factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, share(completion)),
             });
         }
-        let rows = earlier.iter().map(|&node| &self.nodes[node as usize]);
-        factors.extend(rows.map(|node| {
-            let earlier = row_of(trace, waits, node.kernel).map_or(NONE, |row| base + row);
-            let of_wait = factor(FactorKind::Wait, node.kernel.0, node.callpath, node.waiting, 0, share(node.waiting));
-            Factor { earlier, ..of_wait }
+        factors.extend(earlier.iter().map(|earlier| {
+            let (call, callpath) = match earlier {
+                Earlier::Kernel(node, _) => {
+                    let node = &self.nodes[*node as usize];
+                    (node.kernel, node.callpath)
+                }
+                Earlier::Host(stretch) => ((stretch.location, stretch.wait), stretch.callpath),
+            };
+            let ticks = earlier.ticks();
+            let of_wait = factor(FactorKind::Wait, call.0, callpath, ticks, 0, share(ticks));
+            Factor { earlier: row_of(trace, waits, call).map_or(NONE, |row| base + row), ..of_wait }
         }));
         if delay + waiting == 0 {
             let all = wait.waiting as f64;
@@ -85,7 +92,7 @@ impl Chains {
     }
 }
 
-/// The position of the wait state of a kernel of this process.
+/// The position of the wait state of a kernel, or of a call that waits in MPI, of this process.
 pub(in crate::causes) fn row_of(
     trace: &Trace,
     waits: &PerShard<WaitState>,
@@ -98,7 +105,13 @@ pub(in crate::causes) fn row_of(
     let shard = trace.shard(location);
     let key = |wait: &WaitState| (wait.location, shard.instances.enter[wait.instance]);
     let at = of_shard.partition_point(|wait| key(wait) < (location, shard.instances.enter[instance]));
-    let of_kernel = of_shard[at..].iter().take_while(|wait| (wait.location, wait.instance) == (location, instance));
-    let found = (at..).zip(of_kernel).find(|(_, wait)| wait.is_of_devices())?;
+    let of_call = of_shard[at..].iter().take_while(|wait| (wait.location, wait.instance) == (location, instance));
+    // A kernel also waits for its host.
+    let is_stream = trace.definitions.locations[location].is_stream();
+    let has_cost = |wait: &WaitState| match is_stream {
+        true => wait.is_of_devices(),
+        false => wait.cause_instance.is_some() && Pattern::class_of(wait.kind).is_some(),
+    };
+    let found = (at..).zip(of_call).find(|(_, wait)| has_cost(wait))?;
     Some((first + found.0) as u32)
 }

@@ -360,7 +360,11 @@ impl Host {
 }
 
 /// The waits of a thread in MPI with begin and end; they do not overlap.
-fn waiting_in_mpi<'a>(trace: &Trace, host: LocationId, waits: &'a [WaitState]) -> Vec<(&'a WaitState, i64, i64)> {
+pub(crate) fn waiting_in_mpi<'a>(
+    trace: &Trace,
+    host: LocationId,
+    waits: &'a [WaitState],
+) -> Vec<(&'a WaitState, i64, i64)> {
     let own = waits.partition_point(|wait| wait.location < host)..waits.partition_point(|wait| wait.location <= host);
     let own = &waits[own];
     let is_whole = |wait: &WaitState| {
