@@ -123,7 +123,7 @@ def device_programs(draw) -> str:
 
 @st.composite
 def communicating_programs(draw) -> str:
-    """A program whose hosts exchange messages, and whose devices run operations together, one stream for each of both."""
+    """A program whose hosts exchange messages, and whose devices run operations on a stream of their own."""
     hosts = [Host(draw, rank, set()) for rank in range(draw(st.integers(2, 3)))]
     number = 0
     for host in hosts:
