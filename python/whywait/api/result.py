@@ -70,10 +70,7 @@ class Result(ResultData):
     def callpaths(self) -> pa.Table:
         """List the call paths in the order of the call tree, each with its region.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#callpaths_by_name.
+        See docs/tables.md#callpaths_by_name.
         """
         return tables.callpaths(self.tree)
 
@@ -111,10 +108,7 @@ class Result(ResultData):
     def derived_severities(self) -> pa.Table:
         """Return the nonzero values of all derived metrics.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#derived.
+        See docs/tables.md#derived.
         """
         return self._severities([m.name for m in self.profile.metrics if m.derived], inclusive=False)
 
@@ -125,12 +119,9 @@ class Result(ResultData):
     def inconsistencies(self) -> pa.Table:
         """Return the places of all warnings, at most 10,000 of each kind.
 
-        Returns
-        -------
-        pyarrow.Table
-            The kinds are those of `warnings`; the time is null where no event could be read.
+        The kinds are those of `warnings`; the time is null where no event could be read.
 
-            See docs/tables.md#inconsistencies.
+        See docs/tables.md#inconsistencies.
         """
         return self.tables.inconsistencies
 
@@ -183,10 +174,7 @@ class Result(ResultData):
     def device_account(self) -> pa.Table:
         """Return the account of devices: each moment of each device in the focus belongs to exactly one row.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#device_account.
+        See docs/tables.md#device_account.
         """
         return self._named("device_account", self.tables.device_account)
 
@@ -196,10 +184,7 @@ class Result(ResultData):
         >>> result.io().num_rows  # this run has no I/O
         0
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#io.
+        See docs/tables.md#io.
         """
         return self._named("io", self.tables.io)
 
@@ -327,10 +312,7 @@ class Result(ResultData):
         >>> result.statistics().column_names[:5]
         ['metric', 'count', 'sum', 'mean', 'variance']
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#statistics.
+        See docs/tables.md#statistics.
         """
         from whywait.analysis.statistics import statistics
 
@@ -367,13 +349,10 @@ class Result(ResultData):
     def delay_costs(self) -> pa.Table:
         """Return the delay costs: the waiting that excess time in a call path on a location caused elsewhere.
 
-        Returns
-        -------
-        pyarrow.Table
-            Classes are ``latesender``, ``barrier``, ``rma_progress``, and so on; ``interval_lock`` is time that a lock
-            was held, and ``unattributed`` is booked where the waiting occurs.
+        Classes are ``latesender``, ``barrier``, ``rma_progress``, and so on; ``interval_lock`` is time that a lock
+        was held, and ``unattributed`` is booked where the waiting occurs.
 
-            See docs/tables.md#delay_costs.
+        See docs/tables.md#delay_costs.
 
         Raises
         ------
@@ -422,10 +401,7 @@ class Result(ResultData):
     def transfers(self) -> pa.Table:
         """Return the transfers of one-sided communication, one row each.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#transfers.
+        See docs/tables.md#transfers.
         """
         return self._named("transfers", self.tables.transfers)
 
@@ -686,12 +662,9 @@ class Result(ResultData):
     def queue_levels(self) -> pa.Table:
         """Return the lengths of the queues of messages and requests.
 
-        Returns
-        -------
-        pyarrow.Table
-            A level that is always zero has no row.
+        A level that is always zero has no row.
 
-            See docs/tables.md#queue_levels.
+        See docs/tables.md#queue_levels.
 
         Raises
         ------
@@ -705,10 +678,7 @@ class Result(ResultData):
     def queue_series(self) -> pa.Table:
         """Return all levels of `queue_levels` over time, in bins of equal width.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#queue_series.
+        See docs/tables.md#queue_series.
 
         Raises
         ------
@@ -860,10 +830,7 @@ class Result(ResultData):
     def samples(self) -> pa.Table:
         """Return the samples of the call path, one row each, by location and time.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#samples.
+        See docs/tables.md#samples.
         """
         return self._named("samples", self.tables.samples)
 
@@ -872,10 +839,7 @@ class Result(ResultData):
 
         The time of a recorded call path, which is known from the events, is divided in proportion to samples.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#profile.
+        See docs/tables.md#profile.
         """
         return self._named("profile", self.tables.function_times)
 
@@ -884,10 +848,7 @@ class Result(ResultData):
 
         The cost of a recorded call path at a location (`delay_costs`) is the sum of those of its sampled call paths.
 
-        Returns
-        -------
-        pyarrow.Table
-            See docs/tables.md#delay_functions.
+        See docs/tables.md#delay_functions.
         """
         return self._named("delay_functions", self.tables.function_costs)
 
@@ -913,72 +874,54 @@ class Result(ResultData):
     def clock_violations(self) -> pa.Table:
         """Return the contradictions in the times as they were read, by kind and pair of processes, the worst first.
 
-        Returns
-        -------
-        pyarrow.Table
-            No rows if there are none.
+        No rows if there are none.
 
-            See docs/tables.md#clock_violations.
+        See docs/tables.md#clock_violations.
         """
         return self.tables.clock_table("clock_violations")
 
     def clock_course(self) -> pa.Table:
         """Return the contradictions in the times as they were read, by kind and hundredth of the run.
 
-        Returns
-        -------
-        pyarrow.Table
-            No rows if there are none.
+        No rows if there are none.
 
-            See docs/tables.md#clock_course.
+        See docs/tables.md#clock_course.
         """
         return self.tables.clock_table("clock_course")
 
     def clock_processes(self) -> pa.Table:
         """Return the clock of each process, and how it was corrected.
 
-        Returns
-        -------
-        pyarrow.Table
-            No rows if nothing contradicts the order of events.
+        No rows if nothing contradicts the order of events.
 
-            See docs/tables.md#clock_processes.
+        See docs/tables.md#clock_processes.
         """
         return self.tables.clock_table("clock_processes")
 
     def clock_domains(self) -> pa.Table:
         """Return what has a clock of its own, devices among them, and the line that was fitted to it.
 
-        Returns
-        -------
-        pyarrow.Table
-            No rows if nothing contradicts the order of events.
+        No rows if nothing contradicts the order of events.
 
-            See docs/tables.md#clock_domains.
+        See docs/tables.md#clock_domains.
         """
         return self.tables.clock_table("clock_domains")
 
     def clock_moves(self) -> pa.Table:
         """Return what the clocks of processes and devices that are moved most are moved by over the run.
 
-        Returns
-        -------
-        pyarrow.Table
-            No rows if nothing contradicts the order of events.
+        No rows if nothing contradicts the order of events.
 
-            See docs/tables.md#clock_moves.
+        See docs/tables.md#clock_moves.
         """
         return self.tables.clock_table("clock_moves")
 
     def clock_pairs(self) -> pa.Table:
         """Return what the constraints say about the difference of two clocks.
 
-        Returns
-        -------
-        pyarrow.Table
-            No rows if no lines were fitted.
+        No rows if no lines were fitted.
 
-            See docs/tables.md#clock_pairs.
+        See docs/tables.md#clock_pairs.
         """
         return self.tables.clock_table("clock_pairs")
 
