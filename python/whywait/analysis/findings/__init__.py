@@ -333,7 +333,9 @@ def proposals(run: Run, shown: Iterable[Finding]) -> Iterator[tuple[Finding, Cha
             # A remark may be about prices, and proposes none.
             if name in rules():
                 with run.result.surviving(_PRICE, name):
-                    yield from ((one, change) for change in rules()[name].changes(run, one))
+                    for change in rules()[name].changes(run, one):
+                        if change is not None:
+                            yield one, change
 
 
 def _detect(run: Run) -> Iterator[Finding]:

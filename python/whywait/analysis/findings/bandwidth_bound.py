@@ -8,10 +8,7 @@ from whywait.analysis.findings.needs import largest_region
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "bandwidth_bound"
 TITLE = "Bandwidth of large messages"
@@ -33,7 +30,7 @@ FIGURES = Figures(
 _LARGE, _LEAST, _GROWTH = 8192, 0.02, 1.5
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what calls with large messages need."""
     large = [kind for kind in run.kinds if not kind["members"] and kind["floor"] and kind["needed"] > 0]
     large = [kind for kind in large if kind["bytes_from"] >= _LARGE and _grows(run, kind)]
@@ -64,10 +61,9 @@ def detect(run: Run) -> Iterator[Finding]:
     run.take_kinds(large)
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield twice the bandwidth, and the bound: an ideal network."""
-    if (faster := run.changes.twice_bandwidth()) is not None:
-        yield faster
+    yield run.changes.twice_bandwidth()
     yield run.changes.ideal_network()
 
 

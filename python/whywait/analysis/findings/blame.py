@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Proposed, Run
     from whywait.analysis.findings.waiters import Waiters
 
 OF_MANY = Figures(
@@ -358,7 +358,7 @@ def without_pause(run: Run, found: Finding) -> Iterator[Change]:
         yield replace(run.changes.faster(found.callpath, 0.0), label="without", then="Without it", is_bound=False)
 
 
-def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, found: Finding) -> Proposed:
     """Yield making the late ranks as fast as the others, or balancing the call path."""
     ranks = run.result.facts.get("traces", {}).get("ranks", [])
     # Where nothing but devices is recorded, a simulation keeps the steps of the hosts.
@@ -373,6 +373,5 @@ def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
         yield Change.together(like_others, f"{names} as fast as elsewhere")
     yield from like_others
     for callpath in callpaths:
-        if (balance := run.changes.balance(callpath)) is not None:
-            yield balance
+        yield run.changes.balance(callpath)
         yield run.changes.faster(callpath, 0.0)

@@ -8,10 +8,7 @@ from whywait.analysis.findings.blame import OF_MANY as FIGURES
 from whywait.analysis.findings.blame import blames, finding, without_pause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "changing"
 TITLE = "Another rank each time"
@@ -24,7 +21,7 @@ _KERNEL = "Compare its shapes from step to step, and look for other processes on
 _HOST = "Look for garbage collection and allocation there, and for other processes on the nodes."
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the call paths in which no few ranks are late."""
     for blame in blames(run, NAME):
         words = FIGURES.say(
@@ -35,11 +32,10 @@ def detect(run: Run) -> Iterator[Finding]:
         yield finding(run, blame, words, _KERNEL if blame.callpaths[0] in run.kernels else _HOST)
 
 
-def changes(run: Run, found: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, found: Finding) -> Proposed:
     """Yield all instances as long as their median, and balancing each; garbage need not be collected there at all."""
     yield from without_pause(run, found)
     if found.callpath is not None:
         yield run.changes.median(found.callpath)
-        if (balance := run.changes.balance(found.callpath)) is not None:
-            yield balance
+        yield run.changes.balance(found.callpath)
         yield run.changes.faster(found.callpath, 0.0)

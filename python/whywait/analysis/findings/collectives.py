@@ -9,10 +9,7 @@ from whywait.analysis.findings.needs import disturbed, need
 from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "collectives"
 TITLE = "Collective operations"
@@ -32,7 +29,7 @@ FIGURES = Figures(
 _LEAST = 0.02
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what collective operations need."""
     kinds = [kind for kind in run.kinds if kind["members"] and kind["needed"] > 0]
     loss = sum(kind["needed"] for kind in kinds)
@@ -65,6 +62,6 @@ def _advice(run: Run) -> Words:
     )
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield the bound: an ideal network."""
     yield run.changes.ideal_network()

@@ -8,9 +8,7 @@ from whywait.analysis.findings.device_rows import lines_of
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "compile_once"
 TITLE = "Compilation"
@@ -26,7 +24,7 @@ FIGURES = Figures(
 LEAST = 0.02
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time of devices that wait for compilation."""
     lines = lines_of(run, "starved.compile")
     loss, total = sum(line["time"] for line in lines), run.device_time

@@ -9,11 +9,9 @@ from whywait.analysis.findings.finding import Price
 from whywait.analysis.findings.words import Figures, Words, devices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "copies"
 TITLE = "Copies of devices"
@@ -32,7 +30,7 @@ _LEAST = 0.1
 _COPY = re.compile(r"mem_?cpy|copy|enqueue(read|write)", re.IGNORECASE)
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time that copies take from kernels."""
     lines, total = run.device_lines, run.device_time
     found = [line for line in lines if is_copy(run, line)]
@@ -54,7 +52,7 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(_: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(_: Run, finding: Finding) -> Proposed:
     """Yield the bound: all copies overlap with kernels."""
     saved = finding.loss / finding.evidence["devices"]
     yield Price(

@@ -14,10 +14,7 @@ from whywait.analysis.findings.small_kernels import small
 from whywait.analysis.findings.words import Figures, Words, devices, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "device_starved"
 TITLE = "Starved device"
@@ -42,7 +39,7 @@ _WAITS = "starved.comm"
 _CALLS = frozenset({"starved.call", "starved.alloc", "starved.sync"})
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what the hosts do most while their devices are idle."""
     lines, total = run.device_lines, run.device_time
     yield from _calls(run)
@@ -95,7 +92,7 @@ def _found(run: Run) -> frozenset[str]:
     return frozenset(found | {"starved.host", "latency"} if idle_for_hosts(run) is not None else found)
 
 
-def _calls(run: Run) -> Iterator[Finding]:
+def _calls(run: Run) -> Found:
     """Yield device calls that keep devices waiting."""
     times = Counter[int]()
     for line in run.device_lines:
@@ -121,7 +118,7 @@ def _calls(run: Run) -> Iterator[Finding]:
         )
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the host faster."""
     if finding.callpath is not None and not run.region(finding.callpath).is_library:
         yield run.changes.faster(finding.callpath, 0.75)

@@ -8,10 +8,7 @@ from whywait.analysis.findings.finding import Price
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "devices_take_turns"
 TITLE = "Devices take turns"
@@ -28,7 +25,7 @@ FIGURES = Figures(
 _LEAST = 0.1
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time in which hosts wait for other devices."""
     lines, total = run.device_lines, run.device_time
     idle: dict[str, float] = {}
@@ -54,7 +51,7 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(_: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(_: Run, finding: Finding) -> Proposed:
     """Yield the bound: all devices run at the same time."""
     # The device that is busy longest waits least: the others could run meanwhile.
     saved = min(finding.evidence["idle"].values())

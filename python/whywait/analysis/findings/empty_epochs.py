@@ -9,10 +9,7 @@ import numpy as np
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "empty_epochs"
 TITLE = "Synchronization of processes that exchange nothing"
@@ -31,7 +28,7 @@ _UNNEEDED, _PAIRS = 0.9, 20
 _LIBRARIES = ("mpi", "shmem", "armci", "pgas")
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time in synchronizations most of whose pairs exchange nothing."""
     profile = run.result.profile
     pairs, unneeded = (np.zeros(len(run.result.tree)) for _ in range(2))
@@ -68,6 +65,6 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind."""
     yield run.changes.trim()

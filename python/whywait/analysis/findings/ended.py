@@ -13,9 +13,7 @@ from whywait.analysis.findings.words import Figures
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "ended"
 TITLE = "Early ends"
@@ -34,7 +32,7 @@ FIGURES = Figures(
 _LEAST = 0.05
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time of ranks and threads after their end, unless devices communicate: theirs counts then."""
     profile = run.result.profile
     if "ccl" in profile.metrics and profile.total("ccl"):

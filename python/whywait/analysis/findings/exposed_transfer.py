@@ -8,9 +8,7 @@ from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "exposed_transfer"
 TITLE = "Exposed transfers"
@@ -29,7 +27,7 @@ FIGURES = Figures(
 _LEAST = 0.1
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the transfers that nothing hides."""
     loss, total = in_rows(run, "comm.transfer", "comm.excess"), run.device_time
     if loss <= _LEAST * total or loss <= in_rows(run, "comm.wait."):

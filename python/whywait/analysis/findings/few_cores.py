@@ -11,10 +11,9 @@ from whywait.analysis.findings.slow_calls import Slow
 from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "few_cores"
 TITLE = "More ranks or threads than cores"
@@ -58,7 +57,7 @@ _HARDLY = 0.05
 _SAMPLE = 1e-4
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of all calls, if locations of a node share cores."""
     nodes = [*(run.result.facts.get("few_cores") or []), *run.reasons("crowded")]
     # What never runs together says more than who computes meanwhile.
@@ -189,7 +188,7 @@ def _seen_cores(run: Run) -> list[dict[str, int]]:
     return [{"location": int(counted["location"][0].as_py()), "locations": counted.num_rows, "cores": cores}]
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind; at best, the network is ideal."""
     yield run.changes.trim()
     yield run.changes.ideal_network()

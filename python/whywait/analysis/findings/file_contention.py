@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.sharing import FIGURES, evidence, shared, slower
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "file_contention"
 TITLE = "Contention of the file system"
@@ -21,7 +19,7 @@ runs of up to a million events are searched.
 """
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the call paths whose operations take longer beside others."""
     for row in shared(run, "files"):
         bearer = run.rest.get((row["callpath"], "io"))

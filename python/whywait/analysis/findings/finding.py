@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from whywait.model.regions import Region
     from whywait.model.result import ResultData
 
+    #: What a rule finds, and what it proposes to change: prices that are known at once, too. None is a change that
+    #: cannot be made in this run.
+    Found = Iterator["Finding"]
+    Proposed = Iterator[Change | "Price" | None]
+
 _COPY = re.compile("copy|memset|transfer", re.IGNORECASE)
 _T = TypeVar("_T")
 
@@ -56,7 +61,7 @@ SLICE = 1e-3
 INSTANCES = 3
 
 
-def fewest(values: npt.NDArray[np.float64]) -> list[int]:
+def fewest(values: npt.NDArray[Any]) -> list[int]:
     """Return the places of the fewest values that have most of their sum."""
     order = np.argsort(-values, kind="stable")
     enough = int(np.searchsorted(np.cumsum(values[order]), CULPRIT * values.sum() * (1 - 1e-9))) + 1
@@ -202,7 +207,7 @@ class Rule:
     title: str
     document: str
     detect: Callable[[Run], Iterable[Finding]]
-    changes: Callable[[Run, Finding], Iterable[Change | Price]]
+    changes: Callable[[Run, Finding], Proposed]
     remark: Callable[[Run, list[Finding]], None]
     figures: Mapping[str, tuple[str, str]]
 
@@ -545,6 +550,12 @@ class Run:
         """Makes changes of call paths."""
         return Changes(self.result)
 
+    def faster(self, finding: Finding, *factors: float) -> Proposed:
+        """Yield that the call path of a finding takes these parts of its time, if it has one."""
+        if finding.callpath is not None:
+            for factor in factors:
+                yield self.changes.faster(finding.callpath, factor)
+
     @cached_property
     def locations(self) -> int:
         """Number of CPU locations with time in the focus."""
@@ -558,10 +569,7 @@ class Run:
 
     def culprits(self, costs: npt.NDArray[np.float64]) -> list[int]:
         """Return the fewest ranks that have most of some costs."""
-        by_rank = np.bincount(np.maximum(self.result.places.rank, 0), costs)
-        order = np.argsort(-by_rank, kind="stable")
-        enough = int(np.searchsorted(np.cumsum(by_rank[order]), CULPRIT * by_rank.sum())) + 1
-        return sorted(order[:enough].tolist())
+        return fewest(np.bincount(np.maximum(self.result.places.rank, 0), costs))
 
     def few(self) -> int:
         """Return how many ranks are few: a tenth, but at least one."""

@@ -10,10 +10,7 @@ from whywait.analysis.findings.words import Figures
 from whywait.analysis.iterations import assess, known_iterations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "growing"
 TITLE = "Growing iterations"
@@ -32,7 +29,7 @@ FIGURES = Figures(
 _CHANGE, _TENTH = 0.1, 0.1
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the trend of the main loop."""
     table = known_iterations(run.result)
     if table is None or table.num_rows < 2 / _TENTH:
@@ -75,7 +72,6 @@ def detect(run: Run) -> Iterator[Finding]:
     yield finding
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield the call path that grows most as long as in the first tenth."""
-    if (change := run.changes.as_before(*finding.evidence["windows"])) is not None:
-        yield change
+    yield run.changes.as_before(*finding.evidence["windows"])

@@ -9,10 +9,7 @@ from whywait.analysis.findings.suffering import beside, who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "held_lock"
 TITLE = "Work while a lock is owned"
@@ -27,7 +24,7 @@ FIGURES = Figures(
 )
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what owners of locks do while others wait for them."""
     for bearer, of_locks in run.mostly("interval_lock"):
         place = run.place(bearer.callpath)
@@ -52,8 +49,6 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the work faster."""
-    if finding.callpath is not None:
-        yield run.changes.faster(finding.callpath, 0.5)
-        yield run.changes.faster(finding.callpath, 0.0)
+    yield from run.faster(finding, 0.5, 0.0)

@@ -9,9 +9,7 @@ import numpy as np
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "host_bound"
 TITLE = "Bound by hosts"
@@ -35,7 +33,7 @@ _ROWS = ("starved.host", "latency")
 _IDLE, _TIMES = 0.15, 4
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time of devices that hosts cannot keep busy."""
     loss = idle(run)
     if loss is None:

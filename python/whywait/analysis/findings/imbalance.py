@@ -14,12 +14,9 @@ from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import EQUAL, Figures, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.losses import Bearer
 
 NAME = "imbalance"
@@ -48,7 +45,7 @@ _FEW = 20.0
 _ALONE = 0.9
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield call paths of own code that some locations are longer in."""
     for bearers in run.families(bearer for bearer in run.own() if _is_uneven(run, bearer)):
         callpaths = [bearer.callpath for bearer in bearers]
@@ -120,7 +117,7 @@ def _named(run: Run, callpaths: list[int], times: npt.NDArray[np.float64]) -> Gr
     return None if callpaths[0] in run.kernels else two_groups(times)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield balancing the call path, distributing it, or making the slow ranks as fast as the others."""
     if finding.callpath is None:
         return
@@ -128,9 +125,8 @@ def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
     times = run.sum_of_times(finding.causes)
     if times.max() >= _ALONE * times.sum() and not below:
         yield run.changes.distribute(finding.callpath, run.ranks)
-    elif (balance := run.changes.balance(finding.callpath, below=below)) is not None:
-        yield balance
+    else:
+        yield run.changes.balance(finding.callpath, below=below)
     costs = run.sum_of_costs(finding.causes)
-    if (like_others := run.changes.like_others(finding.callpath, costs, below=below)) is not None:
-        yield like_others
+    yield run.changes.like_others(finding.callpath, costs, below=below)
     yield run.changes.faster(finding.callpath, 0.0, below=below)

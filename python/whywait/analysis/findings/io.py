@@ -15,9 +15,7 @@ from whywait.analysis.findings.words import Figures, Words
 from whywait.analysis.io import operations_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "io"
 TITLE = "I/O"
@@ -41,7 +39,7 @@ FIGURES = Figures(
 _SMALL = 64 << 10
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the call paths with I/O."""
     for bearer in [bearer for bearer in run.rest.values() if bearer.kind == "io" and bearer.loss > 0]:
         times = run.times_of(bearer.callpath, "io")

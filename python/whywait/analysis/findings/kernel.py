@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "kernel"
 TITLE = "The longest kernel"
@@ -27,7 +24,7 @@ FIGURES = Figures(
 _BUSY = 0.7
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the kernel with most of the time, if devices are busy."""
     lines, total = run.device_lines, run.device_time
     if not total or sum(line["time"] for line in lines if line["row"] == "busy.kernel") < _BUSY * total:
@@ -56,8 +53,6 @@ def detect(run: Run) -> Iterator[Finding]:
     yield finding
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the kernel faster."""
-    if finding.callpath is not None:
-        yield run.changes.faster(finding.callpath, 0.75)
-        yield run.changes.faster(finding.callpath, 0.5)
+    yield from run.faster(finding, 0.75, 0.5)

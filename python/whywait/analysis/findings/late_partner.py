@@ -13,10 +13,7 @@ from whywait.analysis.findings.suffering import beside, suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.findings.words import Words
     from whywait.analysis.losses import Bearer
 
@@ -44,7 +41,7 @@ _OF_RECEIVES = "Post receives earlier, or send by a protocol that does not wait 
 _NONE = 0.01
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield call paths of own code that others wait for."""
     for bearers in run.families(bearer for bearer in run.own() if bearer.waiting > 0):
         yield _finding(run, bearers)
@@ -107,10 +104,10 @@ def _is_of_receivers(family: dict[str, Any]) -> bool:
     return bool(of_classes.get("latereceiver", 0.0) >= sum(of_classes.values()) / 3 > 0)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield sends that go on, if they wait for their receives, and making the call path faster."""
-    if _is_of_receivers({"evidence": finding.evidence}) and (change := run.changes.early_sends()) is not None:
-        yield change
+    if _is_of_receivers({"evidence": finding.evidence}):
+        yield run.changes.early_sends()
     if finding.callpath is not None:
         for factor in (0.75, 0.5, 0.0):
             yield run.changes.faster(finding.callpath, factor, below=bool(finding.merged))

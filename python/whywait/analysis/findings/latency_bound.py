@@ -9,10 +9,7 @@ from whywait.analysis.findings.needs import largest_region
 from whywait.analysis.findings.words import Figures, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "latency_bound"
 TITLE = "Many small messages"
@@ -39,7 +36,7 @@ _SMALL, _LEAST, _FACTOR = 8192, 0.02, 2.0
 _COMBINABLE = 0.1
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what calls with small messages need."""
     transferring = {run.region(callpath).name for callpath in run.times_in("transfer.needed")}
     pairs = [kind for kind in run.kinds if not kind["members"] and kind["region"] in transferring]
@@ -98,8 +95,7 @@ def _advice(run: Run) -> Words:
     )
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield half the latency, and the bound: an ideal network."""
-    if (faster := run.changes.half_latency()) is not None:
-        yield faster
+    yield run.changes.half_latency()
     yield run.changes.ideal_network()

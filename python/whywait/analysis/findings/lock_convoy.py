@@ -9,10 +9,7 @@ from whywait.analysis.findings.suffering import beside
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "lock_convoy"
 TITLE = "Queue for a lock"
@@ -32,7 +29,7 @@ FIGURES = Figures(
 _WAITS, _QUEUED = 20, 0.5
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what owners of a lock do while others queue for it."""
     found = [row for row in run.reasons("convoys") if row["waits"] >= _WAITS]
     found = [row for row in found if row["queued"] >= _QUEUED * row["time"]]
@@ -67,7 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the section that the lock protects twice as fast."""
     if finding.callpath is not None and run.region(finding.callpath).paradigm in {"user", "compiler", "openmp"}:
         yield run.changes.faster(finding.callpath, 0.5)

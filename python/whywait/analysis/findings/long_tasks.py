@@ -9,10 +9,7 @@ from whywait.analysis.findings.suffering import beside
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "long_tasks"
 TITLE = "Long tasks"
@@ -28,7 +25,7 @@ FIGURES = Figures(
 )
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what tasks do while threads wait for them."""
     for bearer, of_tasks in run.mostly("interval_task"):
         place = run.place(bearer.callpath)
@@ -50,10 +47,8 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield balancing the tasks, and making them faster."""
     if finding.callpath is not None:
-        if (balance := run.changes.balance(finding.callpath, among="process")) is not None:
-            yield balance
-        yield run.changes.faster(finding.callpath, 0.5)
-        yield run.changes.faster(finding.callpath, 0.0)
+        yield run.changes.balance(finding.callpath, among="process")
+    yield from run.faster(finding, 0.5, 0.0)

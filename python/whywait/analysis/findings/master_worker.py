@@ -10,10 +10,7 @@ import whywait._native as _native
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "master_worker"
 TITLE = "A master that cannot keep up"
@@ -36,7 +33,7 @@ _PARTNERS, _WAITING, _RANKS = 0.8, 0.2, 4
 _MOST = 4096
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the own code of a rank that all others wait for in messages."""
     if run.ranks < _RANKS or not run.result.has_causes:
         return
@@ -93,9 +90,6 @@ def detect(run: Run) -> Iterator[Finding]:
     run.take(*bearers)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the master faster."""
-    if finding.callpath is not None:
-        yield run.changes.faster(finding.callpath, 0.75)
-        yield run.changes.faster(finding.callpath, 0.5)
-        yield run.changes.faster(finding.callpath, 0.0)
+    yield from run.faster(finding, 0.75, 0.5, 0.0)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "measurement"
 TITLE = "The measurement itself"
@@ -22,7 +20,7 @@ FIGURES = Figures(lost=("s", "the time of the measurement system: the row `measu
 _LEAST = 0.02
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time of the measurement system."""
     loss = run.losses.account.times.get("measurement", 0.0)
     if not run.time or loss < _LEAST * run.time:

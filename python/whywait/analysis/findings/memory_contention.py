@@ -8,10 +8,7 @@ from whywait.analysis.findings.few_cores import shared_cores
 from whywait.analysis.findings.sharing import FIGURES, evidence, shared, slower
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "memory_contention"
 TITLE = "Contention of memory"
@@ -26,7 +23,7 @@ runs of up to a million events are searched.
 """
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the functions that take longer beside others."""
     if run.result.facts.get("few_cores") or shared_cores(run.result.facts):
         return
@@ -44,7 +41,7 @@ def detect(run: Run) -> Iterator[Finding]:
         )
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield the function without its excess."""
     if finding.callpath is not None:
         yield run.changes.faster(finding.callpath, 1 / float(finding.evidence["ratio"]))

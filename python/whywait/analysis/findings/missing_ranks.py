@@ -9,9 +9,7 @@ from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "missing_ranks"
 TITLE = "Ranks without a trace"
@@ -24,7 +22,7 @@ FIGURES = Figures(
 )
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what cannot be explained without the missing ranks."""
     traces = run.result.facts.get("traces")
     unseen = in_rows(run, "comm.unseen")

@@ -9,10 +9,7 @@ from whywait.analysis.findings.slow_calls import Slow
 from whywait.analysis.findings.words import Words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "network_contention"
 TITLE = "Contention of the network"
@@ -26,7 +23,7 @@ searched.
 """
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of messages that share nodes."""
     found = shared(run, "network")
     slow = Slow(run, run.slow())
@@ -50,7 +47,7 @@ def detect(run: Run) -> Iterator[Finding]:
         slow.take()
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind; at best, the network is ideal."""
     yield run.changes.trim()
     yield run.changes.ideal_network()

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "no_overlap"
 TITLE = "Transfers that do not progress"
@@ -28,7 +25,7 @@ FIGURES = Figures(
 )
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the completion of requests that had enough time before."""
     found = run.reasons("unprogressed")
     bearers = {bearer.callpath: bearer for bearer in run.slow() if bearer.kind == "library"}
@@ -64,7 +61,7 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield trimming the calls that complete the transfers."""
     if finding.callpath is not None:
         yield run.changes.trim(finding.callpath)

@@ -15,10 +15,7 @@ from whywait.analysis.findings.words import Figures
 from whywait.analysis.io import operations_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.findings.words import Words
 
 NAME = "one_does_all"
@@ -40,7 +37,7 @@ FIGURES = Figures(
 _OTHERS, _RANKS, _ALONE = 0.9, 2, 0.95
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield call paths of one rank that all others wait for."""
     rank = np.maximum(run.result.places.rank, 0)
     for bearer in sorted(run.rest.values(), key=lambda bearer: (-bearer.loss, bearer.callpath)):
@@ -88,7 +85,7 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield distributing it over all ranks, and making it faster."""
     if finding.callpath is not None and not run.region(finding.callpath).is_library:
         yield run.changes.distribute(finding.callpath, run.ranks)

@@ -9,10 +9,7 @@ from whywait.analysis.findings.needs import need
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "other_calls"
 TITLE = "Other library calls"
@@ -26,7 +23,7 @@ FIGURES = Figures(NEEDS)
 _LEAST = 0.02
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what all other calls need."""
     # Time in calls without records has a sentence of its own: see the rule `unrecorded`.
     transferring, unrecorded = (
@@ -49,6 +46,6 @@ def detect(run: Run) -> Iterator[Finding]:
     run.take_kinds(kinds)
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield the bound: an ideal network."""
     yield run.changes.ideal_network()

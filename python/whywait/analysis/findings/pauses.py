@@ -10,10 +10,7 @@ from whywait.analysis.findings.slow_calls import Slow
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "pauses"
 TITLE = "Long pauses"
@@ -33,7 +30,7 @@ FIGURES = Figures(
 _CALLS, _SHARE = 20, 1 / 3
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of all calls, if pauses make up much of it."""
     facts = run.result.facts
     calls, time = facts.get("pauses", 0), facts.get("pause_time", 0.0)
@@ -64,7 +61,7 @@ def detect(run: Run) -> Iterator[Finding]:
     slow.take()
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind; at best, the network is ideal."""
     yield run.changes.trim()
     yield run.changes.ideal_network()

@@ -10,10 +10,7 @@ from whywait.analysis.findings.finding import BALANCED, STEADY, Price
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "pipeline"
 TITLE = "Pipeline or wavefront"
@@ -38,7 +35,7 @@ _MESSAGES = 1 / 3
 _HARDLY = 0.1
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield balanced call paths whose costs are passed on from rank to rank."""
     for bearer in run.own():
         waiting = bearer.waiting
@@ -72,7 +69,7 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield the bound: the same work without filling and draining. No single change does that."""
     saved = finding.loss / max(run.locations, 1)
     yield Price("the same work without filling and draining", "no fill", "Without filling", None, saved, is_bound=True)

@@ -8,9 +8,7 @@ from whywait.analysis.findings.blame import OF_MANY as FIGURES
 from whywait.analysis.findings.blame import blames, finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "pipeline_bubble"
 TITLE = "Bubble of a pipeline"
@@ -21,7 +19,7 @@ the stages. It follows the slower stages, which can be mended first.
 """
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what no slower rank explains."""
     for blame in blames(run, NAME):
         words = FIGURES.say(

@@ -11,10 +11,7 @@ from whywait.analysis.focus import focused
 from whywait.analysis.progress import progress_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "progress"
 TITLE = "Wait for Progress"
@@ -36,7 +33,7 @@ _VERDICTS = {
 }
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield own code at targets that operations wait for."""
     bearers = [bearer for bearer in run.own() if bearer.of_classes.get(_CLASS, 0.0) > bearer.loss / 2]
     loss = sum(bearer.loss for bearer in bearers)
@@ -65,6 +62,6 @@ def detect(run: Run) -> Iterator[Finding]:
     run.take(*bearers)
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield operations that complete without their target."""
     yield run.changes.asynchronous()

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.words import Figures, volume
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "rendezvous"
 TITLE = "Sends that wait until the receiver calls MPI"
@@ -31,7 +28,7 @@ FIGURES = Figures(
 _SHARE = 0.8
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of calls that are held up by their receivers."""
     found = run.reasons("held_up")
     held, excess = (sum(row[name] for row in found) for name in ("time", "excess"))
@@ -67,7 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield sending these messages eagerly, and trimming the calls."""
     yield run.changes.eager(finding.evidence["largest"])
     yield run.changes.trim()

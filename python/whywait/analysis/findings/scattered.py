@@ -11,10 +11,7 @@ from whywait.analysis.findings.groups import who
 from whywait.analysis.findings.words import UNSEEN, Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.losses import Bearer
 
 NAME = "scattered"
@@ -35,7 +32,7 @@ FIGURES = Figures(
 _EACH, _ALL, _MANY = 0.01, 0.05, 20
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the waiting for call paths of own code that are nothing each, and much together."""
     groups = run.families(bearer for bearer in run.own() if bearer.waiting > 0 and bearer.loss < _EACH * run.time)
     small = [bearer for group in groups if sum(one.loss for one in group) < _EACH * run.time for bearer in group]
@@ -90,7 +87,7 @@ def _above(run: Run, bearers: list[Bearer]) -> int:
     return max(most or below, key=lambda callpath: (depths[callpath], below[callpath], -callpath))
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield balancing all that runs below."""
-    if finding.callpath is not None and (balance := run.changes.balance(finding.callpath, below=True)) is not None:
-        yield balance
+    if finding.callpath is not None:
+        yield run.changes.balance(finding.callpath, below=True)

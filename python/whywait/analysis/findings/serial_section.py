@@ -12,10 +12,7 @@ from whywait.analysis.findings.suffering import who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "serial_section"
 TITLE = "Serial section"
@@ -35,7 +32,7 @@ FIGURES = Figures(
 _PART = 0.1
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield call paths of own code that keep threads idle."""
     places = run.result.places
     threads = int(places.thread[places.works].max(initial=0)) + 1
@@ -79,7 +76,7 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the section faster; at best, all threads share it."""
     if finding.callpath is not None:
         yield run.changes.faster(finding.callpath, 0.75)

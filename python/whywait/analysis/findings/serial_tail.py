@@ -12,10 +12,7 @@ from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "serial_tail"
 TITLE = "Serial tail"
@@ -33,7 +30,7 @@ FIGURES = Figures(
 _TAIL, _OTHERS = 0.1, 0.9
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield call paths that run at the end and that others wait for in MPI_Finalize."""
     finalize = run.losses.account.times.get("wait.mpi_finalize_wait", 0.0)
     if not finalize or not run.result.has_causes:
@@ -82,11 +79,8 @@ def _waiters(run: Run, time: float) -> int:
     return int(np.unique(run.result.places.rank[waits["location"].to_numpy()[here]]).size)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield balancing the tail, or making it faster."""
-    if finding.callpath is None:
-        return
-    if (balance := run.changes.balance(finding.callpath)) is not None:
-        yield balance
-    yield run.changes.faster(finding.callpath, 0.75)
-    yield run.changes.faster(finding.callpath, 0.0)
+    if finding.callpath is not None:
+        yield run.changes.balance(finding.callpath)
+    yield from run.faster(finding, 0.75, 0.0)

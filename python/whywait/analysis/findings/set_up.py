@@ -9,9 +9,7 @@ from whywait.analysis.findings.needed import finding, needed
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
     from whywait.model.regions import Region
 
 NAME = "set_up"
@@ -26,7 +24,7 @@ _LEAST = 0.05
 _MASKS = ("mpi_mgmt_comm", "mpi_mgmt_win", "shmem_mgmt", "armci_mgmt", "pgas_mgmt")
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time of calls that make or free something."""
     found = needed(run, is_set_up, _LEAST)
     if found is not None:

@@ -11,10 +11,7 @@ from whywait.analysis.findings.suffering import beside, who_waits
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.losses import Bearer
 
 NAME = "single_thread"
@@ -34,7 +31,7 @@ _BLOCKS = frozenset({"single", "single sblock", "master", "critical", "critical 
 _WAITS = frozenset({"ompbarrier", "interval_lock"})
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield blocks of one thread that others wait for."""
     found = [bearer for bearer in run.rest.values() if _is_block(run, bearer)]
     for bearer in sorted(found, key=lambda bearer: -bearer.loss):
@@ -62,12 +59,9 @@ def detect(run: Run) -> Iterator[Finding]:
         bearer.idle = 0.0
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield making the block faster."""
-    if finding.callpath is not None:
-        yield run.changes.faster(finding.callpath, 0.75)
-        yield run.changes.faster(finding.callpath, 0.5)
-        yield run.changes.faster(finding.callpath, 0.0)
+    yield from run.faster(finding, 0.75, 0.5, 0.0)
 
 
 def _is_block(run: Run, bearer: Bearer) -> bool:

@@ -10,10 +10,7 @@ import pyarrow.compute as pc
 from whywait.analysis.findings.words import Figures, Words, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.losses import Bearer
 
 NAME = "slow_calls"
@@ -175,7 +172,7 @@ class Slow:
         return sorted(bearer.callpath for bearer in self.bearers)
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of all calls, with the function that has most of it."""
     slow = Slow(run, run.slow())
     if slow.loss <= 0:
@@ -194,7 +191,7 @@ def detect(run: Run) -> Iterator[Finding]:
     slow.take()
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind; at best, the network is ideal."""
     yield run.changes.trim()
     yield run.changes.ideal_network()

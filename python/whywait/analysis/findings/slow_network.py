@@ -10,9 +10,7 @@ from whywait.analysis.findings.device_rows import in_rows
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "slow_network"
 TITLE = "Slow network"
@@ -35,7 +33,7 @@ FIGURES = Figures(
 _LEAST = 0.02
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of transfers of groups across nodes."""
     loss, total = in_rows(run, "comm.excess"), run.device_time
     across = [group for group in device_groups(run.result) if len(group["nodes"]) > 1]

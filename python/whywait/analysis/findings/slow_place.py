@@ -13,12 +13,9 @@ from whywait.analysis.findings.words import Figures, Words
 from whywait.model.profile import sum_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "slow_place"
 TITLE = "A slow rank or node"
@@ -40,7 +37,7 @@ FIGURES = Figures(
 _SHARE, _CALLS, _RANKS = 0.5, 0.25, 4
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the excess of the calls at a slow place."""
     if run.ranks < _RANKS:
         return
@@ -64,7 +61,7 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind."""
     yield run.changes.trim()
 

@@ -8,9 +8,7 @@ from whywait.analysis.findings.host_bound import idle
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "small_kernels"
 TITLE = "Small kernels"
@@ -29,7 +27,7 @@ FIGURES = Figures(
 _TIMES = 5
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the latency of launches."""
     if (found := small(run)) is None or idle(run) is not None:
         return

@@ -13,8 +13,7 @@ from whywait.model.selection import in_subtrees
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
     from whywait.analysis.losses import Bearer
 
 NAME = "small_regions"
@@ -45,7 +44,7 @@ class _Region(NamedTuple):
         return sum(bearer.spent[row] for bearer, row in self.parts)
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the parallel regions whose teams take long."""
     tree = run.result.tree
     found: list[_Region] = []
@@ -90,7 +89,7 @@ def detect(run: Run) -> Iterator[Finding]:
     )
 
 
-def changes(run: Run, _: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, _: Finding) -> Proposed:
     """Yield trimming all calls to the fastest of their kind."""
     yield run.changes.trim()
 

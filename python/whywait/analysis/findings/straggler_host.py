@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, is_pause, sentence, takes_longer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "straggler_host"
 TITLE = "Slow host"
@@ -26,7 +24,7 @@ _COLLECTS = "Freeze what lives long (gc.freeze), and collect garbage on all rank
 __all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what it finds, the most waiting first."""
     for blame in blames(run, NAME):
         words = sentence(run, blame, partial(takes_longer, run, blame))

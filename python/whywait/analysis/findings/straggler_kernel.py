@@ -16,9 +16,7 @@ from whywait.analysis.findings.blame import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "straggler_kernel"
 TITLE = "Slow kernel"
@@ -35,7 +33,7 @@ _SAME = (
 __all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what it finds, the most waiting first."""
     for blame in blames(run, NAME):
         words = sentence(run, blame, partial(takes_longer, run, blame))

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.blame import FIGURES, blames, changes, finding, sentence, takes_longer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "straggler_loading"
 TITLE = "Slow data loader"
@@ -24,7 +22,7 @@ _ADVICE = "Use more workers of the data loader, prefetch, and pin memory; see wh
 __all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what it finds, the most waiting first."""
     for blame in blames(run, NAME):
         words = sentence(run, blame, partial(takes_longer, run, blame))

@@ -12,9 +12,7 @@ from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "syncs"
 TITLE = "Synchronizations"
@@ -33,7 +31,7 @@ _LEAST = 0.02
 _READS = re.compile(r"aten::item|_local_scalar_dense|aten::nonzero|Memcpy|aten::is_nonzero|aten::_to_copy|aten::to$")
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield where hosts read results of devices."""
     profile, tree = focused(run.result).profile, run.result.tree
     total = run.device_time

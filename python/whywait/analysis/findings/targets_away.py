@@ -11,9 +11,7 @@ from whywait.analysis.focus import focused
 from whywait.analysis.progress import AWAY, progress_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "targets_away"
 TITLE = "Targets away"
@@ -33,7 +31,7 @@ FIGURES = Figures(
 _SHARE, _TIMES = 0.05, 3
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield how long calls can have waited for progress, if that is much more than what is known."""
     part = focused(run.result)
     found = progress_thread(part)

@@ -14,8 +14,7 @@ from whywait.analysis.findings.words import Figures
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "thread_imbalance"
 TITLE = "Imbalance of threads"
@@ -35,7 +34,7 @@ _CLASSES = frozenset({"ompbarrier"})
 _LOOPS = frozenset({"loop", "for", "taskloop"})
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield call paths that some threads of a process are longer in."""
     places = run.result.places
     for bearer in run.own() if run.threads > 1 else ():
@@ -76,11 +75,10 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield balancing the threads of each process."""
     if finding.callpath is not None:
-        if (balance := run.changes.balance(finding.callpath, among="process")) is not None:
-            yield balance
+        yield run.changes.balance(finding.callpath, among="process")
         yield run.changes.faster(finding.callpath, 0.0)
 
 

@@ -20,10 +20,8 @@ from whywait.analysis.findings.blame import (
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from whywait.analysis.findings.blame import Blame
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
     from whywait.analysis.findings.words import Words
 
 NAME = "uneven_work"
@@ -44,7 +42,7 @@ _ADVICE = "Balance what the ranks get: batches, experts, lengths of sequences, o
 __all__ = ["DOCUMENT", "FIGURES", "NAME", "TITLE", "changes", "detect"]
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield what it finds, the most waiting first."""
     for blame in blames(run, NAME):
         yield finding(run, blame, sentence(run, blame, partial(_oftener, run, blame)), _ADVICE)

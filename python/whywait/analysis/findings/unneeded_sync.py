@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Proposed, Run
 
 NAME = "unneeded_sync"
 TITLE = "Barriers that order nothing visible"
@@ -56,6 +53,6 @@ def remark(run: Run, found: list[Finding]) -> None:
 _OF_CALLS = frozenset({"few_cores", "pauses", "slow_calls", "collectives"})
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield the run without these barriers."""
     yield run.changes.cut(finding.evidence[NAME]["callpath"])

@@ -10,9 +10,7 @@ from whywait.analysis.findings.set_up import is_set_up
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "unrecorded"
 TITLE = "Time that is not recorded"
@@ -27,7 +25,7 @@ FIGURES = Figures(NEEDED, unknown=("s", "the row `unknown` of the account"))
 _LEAST = 0.05
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the time that is unknown, and that of library calls without records."""
     loss = run.losses.account.times.get("unknown", 0.0)
     if run.time and loss >= _LEAST * run.time:

@@ -12,10 +12,7 @@ from whywait.analysis.findings.suffering import suffering
 from whywait.analysis.findings.words import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.changes import Change
-    from whywait.analysis.findings.finding import Finding, Price, Run
+    from whywait.analysis.findings.finding import Finding, Found, Proposed, Run
 
 NAME = "varying"
 TITLE = "Varying times"
@@ -33,7 +30,7 @@ FIGURES = Figures(LOSSES, place=("name", "the call path"))
 _PASSED_ON, _SHARE = 0.4, 2.0
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield balanced call paths that others wait for, now on this rank and now on that."""
     for bearer in run.own():
         if run.ranks < 2 or bearer.waiting <= bearer.loss / 2:
@@ -69,11 +66,10 @@ def detect(run: Run) -> Iterator[Finding]:
         run.take(bearer)
 
 
-def changes(run: Run, finding: Finding) -> Iterator[Change | Price]:
+def changes(run: Run, finding: Finding) -> Proposed:
     """Yield balancing each instance, and all as long as their median."""
     if finding.callpath is not None:
-        if (balance := run.changes.balance(finding.callpath)) is not None:
-            yield balance
+        yield run.changes.balance(finding.callpath)
         if finding.instances and finding.instances >= INSTANCES:
             yield run.changes.median(finding.callpath)
         yield run.changes.faster(finding.callpath, 0.0)

@@ -9,9 +9,7 @@ from whywait.analysis.findings.words import Figures
 from whywait.analysis.focus import focused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from whywait.analysis.findings.finding import Finding, Run
+    from whywait.analysis.findings.finding import Found, Run
 
 NAME = "window_start"
 TITLE = "Profilers started apart"
@@ -28,7 +26,7 @@ FIGURES = Figures(
 _LEAST = 0.2
 
 
-def detect(run: Run) -> Iterator[Finding]:
+def detect(run: Run) -> Found:
     """Yield the waiting before all ranks had met."""
     result = run.result
     whole, inside = waiting(result.profile), waiting(focused(result).profile)
