@@ -13,7 +13,7 @@ from whywait._record.command import preloading, program_of
 from whywait._record.nothing import why_nothing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
 # Spools larger than this are finished by who reads them first.
@@ -265,7 +265,7 @@ def say(text: str, *, quiet: bool = False) -> None:
         sys.stderr.flush()
 
 
-def print_environment(recording: launch.Recording, write: Callable[[str], object] = sys.stdout.write) -> None:
+def print_environment(recording: launch.Recording) -> None:
     """Print what sets the environment of a job script so that its programs are recorded."""
     import shlex
 
@@ -273,4 +273,4 @@ def print_environment(recording: launch.Recording, write: Callable[[str], object
     absolute = launch.prepared(directory, recording)
     library = launch.recorder([], recording, absolute / launch.SPOOL)
     for name, value in launch.environment(recording, absolute, library).items():
-        write(f"export {name}={shlex.quote(value)}\n")
+        sys.stdout.write(f"export {name}={shlex.quote(value)}\n")

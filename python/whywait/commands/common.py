@@ -38,7 +38,6 @@ def add_verb(
     run: Run,
     operands: Mapping[str, str] = _TRACE,
     *,
-    together: bool = False,
     analyzes: bool = True,
     modules: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
@@ -54,8 +53,6 @@ def add_verb(
         The function that executes the verb.
     operands
         The help of each operand by name.
-    together
-        Whether all processes under ``mpiexec`` execute the verb; otherwise the first does, and the others serve it.
     analyzes
         Whether the verb needs more than definitions; if so, the libraries for tables are loaded while it starts.
     modules
@@ -71,7 +68,7 @@ def add_verb(
     for operand, text in operands.items():
         parser.add_argument(operand, metavar=operand.upper(), help=text)
     answers(parser, run)
-    parser.set_defaults(together=together, analyzes=analyzes, modules=modules)
+    parser.set_defaults(analyzes=analyzes, modules=modules)
     return parser
 
 

@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 _NAME, _NUMBER = -28, 12
 
 
-def _end_of_path(names: int) -> Column:
-    """Return the column of the last names of a call path."""
-    return Column("", 0, lambda one: "/".join(one["callpath"][-names:]) if one["callpath"] else "(outside)")
-
-
+_END_OF_PATH = Column("", 0, lambda one: "/".join(one["callpath"][-2:]) if one["callpath"] else "(outside)")
 _RANK = Column("Host waits", _NAME, "rank {rank}".format_map)
 _DEVICE = Column("Device", _NAME, lambda one: one["device"][: -_NAME - 1])
 
@@ -100,12 +96,12 @@ _WAITS = (
     Column("count", _NUMBER, "count"),
     Column("waiting", _NUMBER, "waiting", "sec"),
     Column("completion", _NUMBER, "completion", "sec"),
-    _end_of_path(2),
+    _END_OF_PATH,
 )
 _STARVING = (
     _RANK._replace(title="Host starves a device"),
     Column("time", _NUMBER, "starving", "sec"),
-    _end_of_path(2),
+    _END_OF_PATH,
 )
 
 

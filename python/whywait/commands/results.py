@@ -223,19 +223,11 @@ def _latency(text: str) -> float:
     return seconds
 
 
-def load_part(options: argparse.Namespace, path: str | None = None) -> FocusedData:
-    """Return the focus of a stored result, or of a trace.
-
-    Parameters
-    ----------
-    options
-        With the ``focus``, how to analyze a trace, and the ``result``.
-    path
-        Another path than that of the result.
-    """
+def load_part(options: argparse.Namespace) -> FocusedData:
+    """Return the focus of a stored result, or of a trace: the ``result`` of the options."""
     from whywait.analysis.focus import focused
 
-    return focused(load_focus(options, path), options.focus.name)
+    return focused(load_focus(options), options.focus.name)
 
 
 def load_focus(options: argparse.Namespace, path: str | None = None) -> Result:
@@ -243,8 +235,10 @@ def load_focus(options: argparse.Namespace, path: str | None = None) -> Result:
 
     Parameters
     ----------
-    options, path
-        As for `load_part`.
+    options
+        With the ``focus``, how to analyze a trace, and the ``result``.
+    path
+        Another path than that of the result.
     """
     import whywait
     from whywait.model.result import part_of_run

@@ -116,8 +116,8 @@ def _mpi(names: str = "", *roles: str) -> tuple[Class, ...]:
     return (Class("mpi", f"(?i:MPI_({names}){_VARIANT})" if names else "", frozenset(roles)),)
 
 
-def _openmp(*roles: str, names: str = "") -> tuple[Class, ...]:
-    return (Class("openmp", names, frozenset(roles)),)
+def _openmp(*roles: str) -> tuple[Class, ...]:
+    return (Class("openmp", roles=frozenset(roles)),)
 
 
 def _calls(paradigm: str, names: str) -> tuple[Class, ...]:

@@ -54,21 +54,17 @@ CHANGES = {
 }
 
 
-def terms(result: ResultData, found: Findings, least: float = 0.01) -> Iterator[tuple[str, str]]:
-    """Yield the words of the first screen, each with what it means.
+# The smallest share of a row that is shown.
+_LEAST = 0.01
 
-    Parameters
-    ----------
-    result, found
-        The result, and its findings.
-    least
-        The smallest share of a row that is shown.
-    """
+
+def terms(result: ResultData, found: Findings) -> Iterator[tuple[str, str]]:
+    """Yield the words of the first screen, each with what it means."""
     yield from _GENERAL.items()
     where = account(result)
     for group in where.of_groups:
         inside = [
-            row for row, time in where.times.items() if rows()[row].group == group and time >= least * where.time > 0
+            row for row, time in where.times.items() if rows()[row].group == group and time >= _LEAST * where.time > 0
         ]
         if not inside:
             continue

@@ -99,18 +99,10 @@ def priced_findings(
     return found
 
 
-def simulate_ideal(result: ResultData, *, threads: int | None = None) -> None:
-    """Simulate the ideal network alone, which is all that efficiencies need: the result keeps it.
-
-    Parameters
-    ----------
-    result
-        The result, of a run without prices.
-    threads
-        The number of threads to use; None for one per core.
-    """
+def simulate_ideal(result: ResultData) -> None:
+    """Simulate the ideal network of a run without prices, which is all that efficiencies need: the result keeps it."""
     found = findings(result)
-    _simulate(result, found, (), threads)
+    _simulate(result, found, ())
     _keep(result, found)
 
 
@@ -123,7 +115,7 @@ def _simulate(
     result: ResultData,
     found: Findings,
     shown: Sequence[Finding],
-    threads: int | None,
+    threads: int | None = None,
     seconds: float | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> None:
