@@ -4,8 +4,7 @@
 //! memory. Code objects that a file of samples does not have yet are copied to it at once: they may be gone soon.
 
 use super::kernel;
-use super::store::{LONGEST, MOST_CODES, Store};
-use super::walk::DEEPEST;
+use super::store::{DEEPEST, LONGEST, MOST_CODES, Store};
 use crate::format::{Node, SampledCode};
 use crate::python::{FILE_NAME, Interpreter, LENGTH, OWN, QUALIFIED_NAME, STATE, TAG, TYPE};
 

@@ -1,6 +1,5 @@
 //! The file of a thread's samples, written in its signal handler. The helper gets it new chunks.
 
-use super::walk::MOST_NODES;
 use crate::format::{
     Extension, Mechanism, Node, Nodes, SAMPLES_CHUNK, SLOT, Sample, SampledCode, TEXT, Text, extension,
 };
@@ -10,6 +9,10 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
+/// A path has its innermost frames, so many.
+pub(super) const DEEPEST: usize = 256;
+/// Nodes that a sample may add: frames, and functions of Python.
+pub(super) const MOST_NODES: usize = 2 * DEEPEST;
 /// Slots that a sample may need.
 const MOST: usize = (MOST_NODES.div_ceil(3) + 1 + MOST_CODES * (1 + LONGEST.div_ceil(TEXT))) * SLOT;
 /// Functions of Python that a sample may add, and the longest text of one.

@@ -3,7 +3,7 @@
 
 use super::kernel;
 use super::python::Functions;
-use super::store::Store;
+use super::store::{DEEPEST, MOST_NODES, Store};
 use crate::format::{Node, sample};
 use crate::modules::{self, Modules};
 use crate::python::{self, Interpreter};
@@ -13,12 +13,8 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A path has its innermost frames, so many.
-pub(super) const DEEPEST: usize = 256;
 /// Frames that are kept where the interpreter of Python itself was interrupted: they tell what it did.
 const OF_INTERPRETER: usize = 4;
-/// Nodes that a walk may add: frames, and functions of Python.
-pub(super) const MOST_NODES: usize = 2 * DEEPEST;
 /// Places in the table of nodes; half of them are used.
 const PLACES: usize = 1 << 17;
 
