@@ -25,7 +25,7 @@ pub(crate) fn patterns(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         row.set_item("description", pattern.kind.description().replace('`', ""))?;
         row.set_item("waits_for", pattern.waits_for)?;
         row.set_item("look_at", pattern.look_at)?;
-        row.set_item("paradigm", pattern.paradigm.name())?;
+        row.set_item("paradigm", pattern.paradigm().name())?;
         row.set_item("cost_class", pattern.class.map(Class::name))?;
         row.set_item("part_of", pattern.part_of.map(Metric::name))?;
         row.set_item("is_bound", pattern.is_bound)?;

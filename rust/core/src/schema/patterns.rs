@@ -28,6 +28,23 @@ named! {
     }
 }
 
+impl Paradigm {
+    /// The one in whose calls a wait state occurs, which the name of its metric begins with.
+    fn of(kind: Metric) -> Self {
+        match kind.name().split_once('_').map_or("", |(prefix, _)| prefix) {
+            "mpi" => Self::Mpi,
+            "shmem" => Self::Shmem,
+            "armci" => Self::Armci,
+            "pgas" => Self::Pgas,
+            "omp" => Self::OpenMp,
+            "pthread" => Self::Pthread,
+            "gpu" => Self::Gpu,
+            "ccl" => Self::Ccl,
+            _ => unreachable!("{} has no paradigm", kind.name()),
+        }
+    }
+}
+
 /// Where a wait lies in its call, or before its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
@@ -84,8 +101,6 @@ pub struct Pattern {
     pub waits_for: &'static str,
     /// Where to look for the reason, in sentences; empty for parts and bounds.
     pub look_at: &'static str,
-    /// In whose calls it occurs.
-    pub paradigm: Paradigm,
     /// Class of its costs; `None` if it has none.
     pub class: Option<Class>,
     /// Where in its call it lies.
@@ -112,10 +127,16 @@ impl Pattern {
         PATTERNS.get(usize::from(ROW[kind as usize]))
     }
 
+    /// In whose calls it occurs.
+    #[must_use]
+    pub fn paradigm(&self) -> Paradigm {
+        Paradigm::of(self.kind)
+    }
+
     /// Whether a device waits for another one.
     #[must_use]
     pub fn is_of_devices(&self) -> bool {
-        self.paradigm == Paradigm::Ccl
+        self.paradigm() == Paradigm::Ccl
     }
 
     /// The cost class of a wait state; `None` for parts of other wait states, for completion, and for waits without
@@ -144,7 +165,6 @@ const WAIT: Pattern = Pattern {
     below: "",
     waits_for: "",
     look_at: "",
-    paradigm: Paradigm::Mpi,
     class: None,
     position: Position::Begin,
     part_of: None,
@@ -163,7 +183,6 @@ const BOUND: Pattern = Pattern { is_bound: true, ..PART };
 /// Defaults of a wait of a kernel for other devices.
 const CCL: Pattern = Pattern {
     below: "ccl",
-    paradigm: Paradigm::Ccl,
     class: Some(Class::Ccl),
     document: "device-collectives",
     source: "specification.md#device-collectives",
@@ -198,7 +217,7 @@ mod tests {
             assert_eq!((rows, Pattern::of(pattern.kind).unwrap().source), (1, pattern.source), "{:?}", pattern.kind);
             if let Some(whole) = pattern.part_of.and_then(Pattern::of) {
                 assert!(pattern.class.is_none() && whole.part_of.is_none(), "{:?}", pattern.kind);
-                assert_eq!(pattern.paradigm, whole.paradigm);
+                assert_eq!(pattern.paradigm(), whole.paradigm());
             }
         }
         assert!(Pattern::of(Metric::Visits).is_none());

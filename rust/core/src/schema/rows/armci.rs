@@ -4,7 +4,7 @@
 
 macro_rules! armci {
     ([$($rest:ident)*] $($before:tt)*) => { one_sided_library! { [$($rest)*] { $($before)* }
-        library: "ARMCI", process: "process", paradigm: Armci, prefix: "armci",
+        library: "ARMCI", process: "process", prefix: "armci",
         document: "one-sided-armci",
         late_broadcast: "Time in a broadcast before the last process arrived, if all were in it at the same time.",
         metrics: [
@@ -20,7 +20,6 @@ macro_rules! armci {
             below: "armci_rma_synchronization",
             waits_for: "for another process to notify it",
             look_at: "What the other process does before it notifies.",
-            paradigm: Paradigm::Armci,
             class: Some(Class::EarlyWait),
             document: "one-sided-notifications",
             source: "thesis, section 3.1",

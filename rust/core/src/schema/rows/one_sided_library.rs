@@ -5,7 +5,7 @@
 macro_rules! one_sided_library {
     (
         [$next:ident $($rest:ident)*] { $($before:tt)* }
-        library: $library:tt, process: $process:tt, paradigm: $paradigm:ident, prefix: $prefix:tt,
+        library: $library:tt, process: $process:tt, prefix: $prefix:tt,
         document: $document:tt, late_broadcast: $late_broadcast:tt,
         metrics: [
             $bytes_put:ident $bytes_get:ident $atomic_sent:ident $atomic_received:ident $barrier_wait:ident
@@ -31,7 +31,6 @@ macro_rules! one_sided_library {
             waits_for: "for the last process to reach the barrier",
             look_at: "What keeps the last process busy before this call: more work than the others have, or \
                 waiting of its own. Then ask whether the barrier is needed at all.",
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Fence),
             document: $document,
             source: "thesis, section 3.2",
@@ -43,7 +42,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_collective"),
             waits_for: "for the root, which is late",
             look_at: "What the root does before it broadcasts.",
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Fence),
             document: $document,
             source: "thesis, section 3.2",
@@ -55,7 +53,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_collective"),
             waits_for: "for the last process to take part",
             look_at: LAST_ONE,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Fence),
             document: $document,
             source: "thesis, section 3.2",
@@ -67,7 +64,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_management"),
             waits_for: "for the last process to create the window",
             look_at: LAST_ONE,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Create),
             document: $document,
             source: "thesis, section 3.2",
@@ -79,7 +75,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_management"),
             waits_for: "for the last process to free the window",
             look_at: LAST_ONE,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Free),
             document: $document,
             source: "thesis, section 3.2",
@@ -91,7 +86,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_rma_synchronization"),
             waits_for: "for others to release a lock",
             look_at: HELD_LOCK,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Lock),
             document: $document,
             source: "thesis, section 3.2, pattern 7, algorithm 2",
@@ -103,7 +97,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_rma_communication"),
             waits_for: "for others to release a lock",
             look_at: HELD_LOCK,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Lock),
             document: $document,
             source: "thesis, section 3.2, pattern 7, algorithm 2",
@@ -116,7 +109,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_rma_synchronization"),
             waits_for: "for targets to make progress",
             look_at: BUSY_TARGET,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Progress),
             position: Position::AfterContention,
             document: $document,
@@ -129,7 +121,6 @@ macro_rules! one_sided_library {
             below: concat!($prefix, "_rma_communication"),
             waits_for: "for targets to make progress",
             look_at: BUSY_TARGET,
-            paradigm: Paradigm::$paradigm,
             class: Some(Class::Progress),
             position: Position::AfterContention,
             document: $document,
@@ -140,7 +131,6 @@ macro_rules! one_sided_library {
         $progress_sync_last_call = (concat!($prefix, "_rma_sync_wait_for_progress_last_call")) {
             display_name: "Synchronization",
             below: concat!($prefix, "_rma_wait_for_progress_last_call"),
-            paradigm: Paradigm::$paradigm,
             position: Position::AfterContention,
             part_of: Some(Metric::$progress_sync),
             document: $document,
@@ -151,7 +141,6 @@ macro_rules! one_sided_library {
         $progress_comm_last_call = (concat!($prefix, "_rma_comm_wait_for_progress_last_call")) {
             display_name: "Communication",
             below: concat!($prefix, "_rma_wait_for_progress_last_call"),
-            paradigm: Paradigm::$paradigm,
             position: Position::AfterContention,
             part_of: Some(Metric::$progress_comm),
             document: $document,
@@ -163,7 +152,6 @@ macro_rules! one_sided_library {
         $progress_sync_served = (concat!($prefix, "_rma_sync_wait_for_progress_served")) {
             display_name: "Served Late",
             below: concat!($prefix, "_rma_sync_wait_for_progress"),
-            paradigm: Paradigm::$paradigm,
             position: Position::EndOfWhole,
             part_of: Some(Metric::$progress_sync),
             document: "one-sided-served",
@@ -175,7 +163,6 @@ macro_rules! one_sided_library {
         $progress_comm_served = (concat!($prefix, "_rma_comm_wait_for_progress_served")) {
             display_name: "Served Late",
             below: concat!($prefix, "_rma_comm_wait_for_progress"),
-            paradigm: Paradigm::$paradigm,
             position: Position::EndOfWhole,
             part_of: Some(Metric::$progress_comm),
             document: "one-sided-served",
@@ -186,7 +173,6 @@ macro_rules! one_sided_library {
         $progress_sync_away = (concat!($prefix, "_rma_sync_wait_for_progress_away")) {
             display_name: "Synchronization",
             below: concat!($prefix, "_rma_wait_for_progress_away"),
-            paradigm: Paradigm::$paradigm,
             position: Position::AfterContention,
             part_of: Some(Metric::$progress_sync),
             document: "one-sided-served",
@@ -197,7 +183,6 @@ macro_rules! one_sided_library {
         $progress_comm_away = (concat!($prefix, "_rma_comm_wait_for_progress_away")) {
             display_name: "Communication",
             below: concat!($prefix, "_rma_wait_for_progress_away"),
-            paradigm: Paradigm::$paradigm,
             position: Position::AfterContention,
             part_of: Some(Metric::$progress_comm),
             document: "one-sided-served",

@@ -4,7 +4,7 @@
 
 macro_rules! pgas {
     ([$($rest:ident)*] $($before:tt)*) => { one_sided_library! { [$($rest)*] { $($before)* }
-        library: "GASPI and UPC", process: "process", paradigm: Pgas, prefix: "pgas",
+        library: "GASPI and UPC", process: "process", prefix: "pgas",
         document: "one-sided-pgas",
         late_broadcast: "Time in a broadcast or scatter before the root arrived.",
         metrics: [
@@ -19,7 +19,6 @@ macro_rules! pgas {
             below: "pgas_rma_synchronization",
             waits_for: "for another process to notify it",
             look_at: "What the other process does before it notifies.",
-            paradigm: Paradigm::Pgas,
             class: Some(Class::EarlyWait),
             document: "one-sided-notifications",
             source: "thesis, section 3.1",

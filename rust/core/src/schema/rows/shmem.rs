@@ -4,7 +4,7 @@
 
 macro_rules! shmem {
     ([$($rest:ident)*] $($before:tt)*) => { one_sided_library! { [$($rest)*] { $($before)* }
-        library: "OpenSHMEM", process: "PE", paradigm: Shmem, prefix: "shmem",
+        library: "OpenSHMEM", process: "PE", prefix: "shmem",
         document: "one-sided-shmem",
         late_broadcast: "Time in a broadcast before the last PE arrived, if all were in it at the same time.",
         metrics: [
@@ -20,7 +20,6 @@ macro_rules! shmem {
             below: "shmem_rma_synchronization",
             waits_for: "for a variable that another process sets late",
             look_at: "What the other process does before it sets the variable.",
-            paradigm: Paradigm::Shmem,
             class: Some(Class::EarlyWait),
             document: "one-sided-shmem",
             source: "thesis, section 3.1.3",

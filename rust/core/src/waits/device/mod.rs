@@ -369,7 +369,7 @@ pub(crate) fn waiting_in_mpi<'a>(
     let own = &waits[own];
     let is_whole = |wait: &WaitState| {
         Pattern::of(wait.kind).is_some_and(|pattern| {
-            pattern.paradigm == Paradigm::Mpi && pattern.part_of.is_none() && pattern.is_balanced_away
+            pattern.paradigm() == Paradigm::Mpi && pattern.part_of.is_none() && pattern.is_balanced_away
         })
     };
     let begins = interval::begins(trace, own);
