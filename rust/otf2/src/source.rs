@@ -11,13 +11,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(crate::Error),
     /// The path names no traces of one run.
     #[error("{}: {why}", path.display())]
     NoTrace {
@@ -45,7 +40,7 @@ impl Error {
         let path = path.to_owned();
         move |source| match source.kind() {
             io::ErrorKind::InvalidData => Self::Damaged { path, why: source.to_string() },
-            _ => Self::Io { path, source },
+            _ => Self::Io(crate::Error::Io { path, source }),
         }
     }
 

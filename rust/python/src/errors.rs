@@ -37,7 +37,7 @@ pub(crate) fn core_error(error: whywait_core::Error) -> PyErr {
 /// The Python exception for an error of a reader of another tool's traces.
 pub(crate) fn source_error(error: source::Error) -> PyErr {
     match error {
-        source::Error::Io { path, source } => archive_error(whywait_otf2::Error::Io { path, source }),
+        source::Error::Io(error) => archive_error(error),
         error @ source::Error::Damaged { .. } => ArchiveError::new_err(error.to_string()),
         error => UsageError::new_err(error.to_string()),
     }

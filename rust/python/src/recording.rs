@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_otf2::Anchor;
@@ -93,10 +93,6 @@ fn recording_error(error: Error) -> PyErr {
     match error {
         Error::Archive(error) => archive_error(error),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
-        Error::Io { path, source } => match source.raw_os_error() {
-            Some(code) => PyOSError::new_err((code, source.to_string(), path)),
-            None => PyOSError::new_err(format!("{}: {source}", path.display())),
-        },
         error @ (Error::Nothing { .. } | Error::Running { .. }) => UsageError::new_err(error.to_string()),
         error => ArchiveError::new_err(error.to_string()),
     }

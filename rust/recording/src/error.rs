@@ -10,14 +10,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
     /// A file of the spool has another version.
     #[error("{}: version {version} of the format of recordings: finish it with the whywait that recorded it", path.display())]
     Version {
@@ -62,7 +54,7 @@ pub enum Error {
         /// Its process on this machine.
         pid: u32,
     },
-    /// The archive cannot be written.
+    /// The operating system refused, or the archive cannot be written.
     #[error(transparent)]
     Archive(#[from] whywait_otf2::Error),
     /// The caller asked to stop.
@@ -72,6 +64,6 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |source| Self::Io { path: path.to_owned(), source }
+        move |source| Self::Archive(whywait_otf2::Error::Io { path: path.to_owned(), source })
     }
 }
