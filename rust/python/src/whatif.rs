@@ -12,7 +12,7 @@ use whywait_core::ids::LocationId;
 use whywait_core::trace::decode::Progress;
 use whywait_core::trace::nodes::nodes;
 use whywait_core::whatif::{
-    Balance, Balancing, Hypothesis, Key, MessageCut, Model, Network, Numbers, Overlap, Part, Relation, Selection,
+    Balance, Balancing, Compare, Hypothesis, Key, MessageCut, Model, Network, Numbers, Overlap, Part, Selection,
     Simulated, Simulation as CoreSimulation, Simulator as CoreSimulator,
 };
 
@@ -288,16 +288,16 @@ fn message_cut((conditions, callpaths): Conditions) -> PyResult<MessageCut> {
             "comm" => Key::Comm,
             _ => return Err(UsageError::new_err(format!("messages have no {key}"))),
         };
-        let relation = match relation.as_str() {
-            "==" => Relation::Equal,
-            "!=" => Relation::Unequal,
-            "<" => Relation::Less,
-            "<=" => Relation::AtMost,
-            ">" => Relation::More,
-            ">=" => Relation::AtLeast,
+        let holds: Compare = match relation.as_str() {
+            "==" => u64::eq,
+            "!=" => u64::ne,
+            "<" => u64::lt,
+            "<=" => u64::le,
+            ">" => u64::gt,
+            ">=" => u64::ge,
             _ => return Err(UsageError::new_err(format!("unknown relation {relation}"))),
         };
-        Ok((key, relation, number))
+        Ok((key, holds, number))
     };
     Ok(MessageCut { conditions: conditions.into_iter().map(condition).collect::<PyResult<_>>()?, callpaths })
 }

@@ -22,7 +22,7 @@ mod simulator;
 pub use arcs::messages::Transfer;
 pub use assumptions::{Assumption, Assumptions};
 pub use changes::balance::{Balance, Balancing};
-pub use changes::cut::{Key, MessageCut, Relation};
+pub use changes::cut::{Compare, Key, MessageCut};
 pub use changes::durations::Shape;
 pub use changes::hypotheses::Hypothesis;
 pub use changes::moves::Overlap;

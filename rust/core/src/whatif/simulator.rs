@@ -333,7 +333,7 @@ mod tests {
     use crate::parallel::exchange::{Transport, threads};
     use crate::parallel::pool;
     use crate::trace::{CallPath, RegionClass};
-    use crate::whatif::{Balance, Balancing, Key, MessageCut, Network, Overlap, Relation, Selection};
+    use crate::whatif::{Balance, Balancing, Key, MessageCut, Network, Overlap, Selection};
 
     /// All call paths of computation.
     fn computation(trace: &Trace) -> Selection {
@@ -379,7 +379,7 @@ mod tests {
             receive: 30,
         };
         let cut = |names: &[&str]| Model { cut_regions: vec![calls(trace, names)], ..Model::default() };
-        let of_first = MessageCut { conditions: vec![(Key::From, Relation::Equal, 0)], callpaths: Vec::new() };
+        let of_first = MessageCut { conditions: vec![(Key::From, u64::eq, 0)], callpaths: Vec::new() };
         let later = calls(trace, &["MPI_Send", "MPI_Recv", "MPI_Wait", "MPI_Waitall"]);
         let overlap = Overlap { selection: later, after: Vec::new() };
         vec![

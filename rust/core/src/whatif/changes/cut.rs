@@ -16,11 +16,14 @@ use crate::trace::{Shard, Trace};
 use crate::whatif::graph::builder::Builder;
 use crate::{Error, Result};
 
+/// How a property of a message is compared with a number, such as `u64::eq`.
+pub type Compare = fn(&u64, &u64) -> bool;
+
 /// Selects messages to cut: all conditions must hold.
 #[derive(Clone, Debug)]
 pub struct MessageCut {
-    /// Property, relation, and value to compare with.
-    pub conditions: Vec<(Key, Relation, u64)>,
+    /// Property, how it is compared, and the value to compare with.
+    pub conditions: Vec<(Key, Compare, u64)>,
     /// Call paths of the sending calls; all if there are none.
     pub callpaths: Vec<bool>,
 }
@@ -40,41 +43,11 @@ pub enum Key {
     Comm,
 }
 
-/// How two numbers are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
-    /// Equal.
-    Equal,
-    /// Not equal.
-    Unequal,
-    /// Less.
-    Less,
-    /// Not more.
-    AtMost,
-    /// More.
-    More,
-    /// Not less.
-    AtLeast,
-}
-
-impl Relation {
-    fn holds(self, a: u64, b: u64) -> bool {
-        match self {
-            Self::Equal => a == b,
-            Self::Unequal => a != b,
-            Self::Less => a < b,
-            Self::AtMost => a <= b,
-            Self::More => a > b,
-            Self::AtLeast => a >= b,
-        }
-    }
-}
-
 impl MessageCut {
     /// Whether a message is cut; `value` returns its properties.
     pub(in crate::whatif) fn holds(&self, callpath: CallPathId, value: impl Fn(Key) -> u64) -> bool {
         self.callpaths.get(callpath.index()) != Some(&false)
-            && self.conditions.iter().all(|&(key, relation, number)| relation.holds(value(key), number))
+            && self.conditions.iter().all(|(key, holds, number)| holds(&value(*key), number))
     }
 }
 

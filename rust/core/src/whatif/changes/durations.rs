@@ -22,16 +22,4 @@ impl Shape {
     pub(in crate::whatif) fn of(&self, location: LocationId) -> &[Change] {
         self.0.get(location.index()).map_or(&[], Vec::as_slice)
     }
-
-    /// Number of changed segments.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
-    }
-
-    /// Whether nothing changed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
