@@ -389,12 +389,6 @@ impl Account {
         self.sort();
         Ok(self)
     }
-
-    /// Ticks that are not computation, without hosts that wait for busy devices.
-    #[must_use]
-    pub fn lost(&self) -> i64 {
-        self.cells.iter().filter(|cell| cell.row.is_lost()).map(|cell| cell.ticks).sum()
-    }
 }
 
 /// The locations that teams of threads name.

@@ -273,7 +273,7 @@ pub(super) fn fit_pieces(
     if !polygons.each(&corridors, width, fits, 2.0 * limit, |polygon| found.push(polygon.to_vec())) {
         return None;
     }
-    let (low, high) = extent(found.last()?, 1);
+    let (low, high) = heights(found.last()?);
     let mut values = vec![f64::midpoint(low, high)];
     for polygon in found.iter().rev() {
         let next = values[values.len() - 1];
@@ -319,7 +319,7 @@ impl Polygons {
             if self.polygon.is_empty() {
                 return false;
             }
-            (low, high) = extent(&self.polygon, 1);
+            (low, high) = heights(&self.polygon);
             pass(&self.polygon);
         }
         true
@@ -361,16 +361,16 @@ fn nearest(polygon: &[Point]) -> Option<Point> {
     on_edges.min_by(|&a, &b| product(a, a).total_cmp(&product(b, b)))
 }
 
-/// Least and largest coordinate of a polygon.
-fn extent(polygon: &[Point], axis: usize) -> (f64, f64) {
-    let values = polygon.iter().map(|point| if axis == 0 { point.0 } else { point.1 });
+/// Least and largest second coordinate of a polygon.
+fn heights(polygon: &[Point]) -> (f64, f64) {
+    let values = polygon.iter().map(|point| point.1);
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
 }
 
 /// Least and largest first coordinate of a polygon where the second has a value, or the one next to it: rounding may have
 /// moved it out of the polygon.
 fn section(polygon: &[Point], value: f64) -> (f64, f64) {
-    let (least, most) = extent(polygon, 1);
+    let (least, most) = heights(polygon);
     let value = value.clamp(least, most);
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (number, &point) in polygon.iter().enumerate() {
