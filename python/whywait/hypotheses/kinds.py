@@ -105,6 +105,9 @@ class _Selective(Hypothesis):
         ranks = ",".join(map(str, self.ranks))
         return Selection(selection.path, selection.below, selection.part, ranks, selection.instances)
 
+    def __str__(self) -> str:
+        return f"{self._kind} {self.selected}"
+
 
 @dataclass(frozen=True)
 class Scale(_Selective):
@@ -176,9 +179,6 @@ class Trim(_Selective):
 
     selection: Selection | str = "all"
     _kind = "trim"
-
-    def __str__(self) -> str:
-        return f"trim {self.selected}"
 
 
 @dataclass(frozen=True)
@@ -326,9 +326,6 @@ class Cut(_Selective):
 
     _kind = "cut"
 
-    def __str__(self) -> str:
-        return f"cut {self.selected}"
-
 
 @dataclass(frozen=True)
 class CutMessages(Hypothesis):
@@ -387,9 +384,6 @@ class Split(_Selective):
     """Calls of MPI_Sendrecv in the selection become a send and then a receive (Jül-4297, 4.7)."""
 
     _kind = "split"
-
-    def __str__(self) -> str:
-        return f"split {self.selected}"
 
 
 def parse(kind: str, text: str) -> Hypothesis:

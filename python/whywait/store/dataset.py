@@ -175,6 +175,11 @@ class Writer:
         self._staging.path(MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
+def _kept(name: str) -> cached_property[pa.Table]:
+    """Return a property of a dataset: a table that is read once."""
+    return cached_property(lambda dataset: dataset.read(name))
+
+
 class StoredDataset(StoredTables):
     """The dataset in a directory, as a `whywait.model.dataset.Dataset`.
 
@@ -228,13 +233,10 @@ class StoredDataset(StoredTables):
         metrics = self.read("metrics", ["metric", "stored"])
         return frozenset(metrics.filter(metrics["stored"])["metric"].to_pylist())
 
-    @cached_property
-    def regions(self) -> pa.Table:
-        return self.read("regions")
-
-    @cached_property
-    def callpaths(self) -> pa.Table:
-        return self.read("callpaths")
+    regions = _kept("regions")
+    callpaths = _kept("callpaths")
+    system = _kept("system")
+    topologies = _kept("topologies")
 
     @property
     def locations(self) -> pa.Table:
@@ -243,14 +245,6 @@ class StoredDataset(StoredTables):
     @cached_property
     def _locations(self) -> pa.Table:
         return self.read("locations")
-
-    @cached_property
-    def system(self) -> pa.Table:
-        return self.read("system")
-
-    @cached_property
-    def topologies(self) -> pa.Table:
-        return self.read("topologies")
 
     @property
     def inconsistencies(self) -> pa.Table:
