@@ -122,7 +122,6 @@ impl std::fmt::Debug for StageCallback {
 
 impl Monitor {
     /// The current stage.
-    #[must_use]
     pub fn stage(&self) -> Stage {
         Stage::ALL[usize::from(self.stage.load(Ordering::Relaxed))]
     }
@@ -209,7 +208,6 @@ pub struct Analysis {
 
 impl Analysis {
     /// The call of a wait state.
-    #[must_use]
     pub fn call(&self, wait: &WaitState) -> Call {
         self.calls.get(&self.trace, (wait.location, wait.instance))
     }

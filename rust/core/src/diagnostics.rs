@@ -177,7 +177,6 @@ pub struct Place {
 
 impl Place {
     /// A place at a time in ticks; `i64::MIN`, which is that of a location without events, is none.
-    #[must_use]
     pub fn at(location: LocationId, time: i64) -> Self {
         Self { location, time: (time != i64::MIN).then_some(time) }
     }
@@ -228,7 +227,6 @@ impl Diagnostics {
     }
 
     /// The message of the first occurrence with one.
-    #[must_use]
     pub fn first_detail(&self, kind: DiagnosticKind) -> Option<&str> {
         self.0.get(&kind)?.occurrences.iter().find_map(|occurrence| occurrence.detail.as_deref())
     }
@@ -272,7 +270,6 @@ impl Diagnostics {
     }
 
     /// Number of occurrences of a kind.
-    #[must_use]
     pub fn occurrences(&self, kind: DiagnosticKind) -> u64 {
         self.0.get(&kind).map_or(0, |note| note.count)
     }

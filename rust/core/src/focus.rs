@@ -55,7 +55,6 @@ pub struct Focus {
 
 impl Focus {
     /// The ticks in it.
-    #[must_use]
     pub fn window(&self) -> Range<i64> {
         self.begin..self.end
     }

@@ -34,49 +34,42 @@ macro_rules! ids {
             pub const NONE: Self = Self(u32::MAX);
 
             /// The id with a number.
-            #[must_use]
             #[inline]
             pub const fn new(number: u32) -> Self {
                 Self(number)
             }
 
             /// The id of the item at an index.
-            #[must_use]
             #[inline]
             pub const fn at(index: usize) -> Self {
                 Self(index as u32)
             }
 
             /// The number of this id.
-            #[must_use]
             #[inline]
             pub const fn number(self) -> u32 {
                 self.0
             }
 
             /// The index of its item.
-            #[must_use]
             #[inline]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
 
             /// Its number, unless it is [`Self::NONE`].
-            #[must_use]
             #[inline]
             pub fn known(self) -> Option<u32> {
                 self.is_some().then_some(self.0)
             }
 
             /// Whether it is [`Self::NONE`].
-            #[must_use]
             #[inline]
             pub const fn is_none(self) -> bool {
                 self.0 == u32::MAX
             }
 
             /// Whether it is not [`Self::NONE`].
-            #[must_use]
             #[inline]
             pub const fn is_some(self) -> bool {
                 !self.is_none()
@@ -117,7 +110,6 @@ macro_rules! ids {
 
         impl Ids<$id> {
             /// The indexes of their items.
-            #[must_use]
             #[inline]
             pub const fn range(self) -> Range<usize> {
                 self.start.index()..self.end.index()

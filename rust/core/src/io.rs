@@ -63,7 +63,6 @@ pub struct IoCell {
 }
 
 /// Adds up the uses of files at the locations of this process, by location and call path.
-#[must_use]
 pub fn find(trace: &Trace) -> Vec<IoCell> {
     let of_shards: Vec<Vec<IoCell>> = trace.par_shards().map(|shard| of_shard(trace, shard)).collect();
     of_shards.into_iter().flatten().collect()

@@ -15,7 +15,6 @@ macro_rules! named {
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
             /// Its name in tables, facts and options.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+
@@ -39,7 +38,6 @@ macro_rules! explained {
 
         impl $type {
             /// What it means, and its consequences for the result.
-            #[must_use]
             pub fn text(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+

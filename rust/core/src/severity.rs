@@ -28,7 +28,6 @@ pub type Severity = Cell<Metric, i64>;
 pub type Cost = Cell<CostMetric, f64>;
 
 /// Bytes or elements that a record claims, as the value of a cell.
-#[must_use]
 pub fn volume(claimed: u64) -> i64 {
     i64::try_from(claimed).unwrap_or(i64::MAX)
 }
@@ -45,7 +44,6 @@ pub struct Accumulator<M: MetricSet = Metric> {
 
 impl<M: MetricSet> Accumulator<M> {
     /// An accumulator for all call paths of a tree.
-    #[must_use]
     pub fn new(tree: &CallTree) -> Self {
         Self { cells: vec![M::Value::default(); M::ALL.len() * tree.len()], touched: Vec::new(), rows: Vec::new() }
     }
@@ -81,14 +79,12 @@ impl<M: MetricSet> Accumulator<M> {
     }
 
     /// All non-zero cells.
-    #[must_use]
     pub fn finish(self) -> Vec<Cell<M, M::Value>> {
         self.rows
     }
 }
 
 /// Sorts by metric, call path and location, and sums the contributions of several stages to one cell, in their order.
-#[must_use]
 pub fn combine<M: MetricSet>(rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Value>> {
     let key = |row: &Cell<M, M::Value>| (row.metric, row.callpath, row.location);
     let mut rows = sorted(rows);
@@ -136,7 +132,6 @@ fn sorted<M: MetricSet>(mut rows: Vec<Cell<M, M::Value>>) -> Vec<Cell<M, M::Valu
 /// Subtracts `some` from `cells`; both are sorted as by [`combine`].
 ///
 /// Both are rounded sums of shares: a difference within that rounding counts as zero.
-#[must_use]
 pub fn less(mut cells: Vec<Cost>, some: &[Cost]) -> Vec<Cost> {
     const ROUNDING: f64 = 1e-12;
     let key = |cell: &Cost| (cell.metric, cell.callpath, cell.location);

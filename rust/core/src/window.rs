@@ -99,7 +99,6 @@ fn critical_path(trace: &Trace, shard: &Shard, path: &[Stretch], windows: &[Rang
 }
 
 /// The window between two times, seconds since the begin of the trace.
-#[must_use]
 pub fn ticks(trace: &Trace, (begin, end): (f64, f64)) -> Range<i64> {
     let first = trace.span().map_or(0, |(first, _)| first);
     let tick = |seconds: f64| first.saturating_add((seconds * trace.resolution as f64).round() as i64);

@@ -70,7 +70,6 @@ struct Fit {
 ///
 /// `tolerance` is by how much clocks may differ; where they may differ by more (two nodes), times only have to agree among
 /// themselves.
-#[must_use]
 pub fn shift(first: &[Item], second: &[Item], is_one_clock: bool) -> Option<i64> {
     let by_time = best(first, second, Some(if is_one_clock { 0 } else { BETWEEN_CLOCKS }), is_one_clock);
     if is_one_clock { by_time } else { by_time.or_else(|| best(first, second, None, false)) }

@@ -21,7 +21,6 @@ impl CommKernels {
     }
 
     /// The kind of a kernel by its name, if it communicates.
-    #[must_use]
     pub fn kind(&self, name: &str) -> Option<Kind> {
         let own = self.0.iter().find(|(pattern, _)| pattern.is_match(name)).map(|(_, kind)| *kind);
         own.or_else(|| Kind::of_kernel(name))

@@ -22,7 +22,6 @@ impl Contexts {
     }
 
     /// The regions from the root to a node.
-    #[must_use]
     pub fn path(&self, mut node: u32) -> Vec<u32> {
         let mut regions = Vec::new();
         while let Some((parent, region)) = self.list.get(node as usize) {

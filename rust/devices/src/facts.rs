@@ -20,7 +20,6 @@ pub enum Method {
 
 impl Method {
     /// In words.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::CommsId => "identifier",
@@ -133,7 +132,6 @@ impl Facts {
     }
 
     /// The steps that all ranks have.
-    #[must_use]
     pub fn shared_steps(ranks: &[RankFacts]) -> Vec<i64> {
         let Some((first, rest)) = ranks.split_first() else { return Vec::new() };
         let is_shared = |step: &i64| rest.iter().all(|rank| rank.steps.binary_search(step).is_ok());

@@ -64,7 +64,6 @@ impl Kind {
     ];
 
     /// The kind of an operation by its name: `allreduce`, `_allgather_base`, `all_to_allv`, `reduce_scatter_tensor_coalesced`.
-    #[must_use]
     pub fn of_operation(name: &str) -> Option<Self> {
         let name = plain(name);
         // A manager that coalesces what follows, and the calls that only wait or prepare, name no operation.
@@ -72,7 +71,6 @@ impl Kind {
     }
 
     /// The kind of a kernel by its name, if it is one of a communication library.
-    #[must_use]
     pub fn of_kernel(name: &str) -> Option<Self> {
         let name = name.strip_prefix("void ").unwrap_or(name);
         let head = name.get(..4).unwrap_or_default().to_ascii_lowercase();
@@ -96,13 +94,11 @@ impl Kind {
     }
 
     /// The kind that a user names: `allreduce`, `send`, `other`.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         if name == "other" { Some(Self::Other) } else { Self::of_operation(name) }
     }
 
     /// Who needs whom in it.
-    #[must_use]
     pub const fn flow(self) -> Flow {
         match self {
             Self::Broadcast | Self::Scatter => Flow::OneToAll,
@@ -125,13 +121,11 @@ impl Kind {
     }
 
     /// Whether it is between two.
-    #[must_use]
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Send | Self::Receive)
     }
 
     /// The role of its region.
-    #[must_use]
     pub const fn role(self) -> RegionRole {
         match self {
             Self::Barrier => RegionRole::BARRIER,
@@ -144,7 +138,6 @@ impl Kind {
     }
 
     /// The operation of its records.
-    #[must_use]
     pub const fn operation(self) -> CollectiveOp {
         match self {
             Self::AllReduce => CollectiveOp::ALLREDUCE,
@@ -160,7 +153,6 @@ impl Kind {
     }
 
     /// Its usual name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::AllReduce => "all_reduce",

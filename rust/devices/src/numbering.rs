@@ -10,7 +10,6 @@ use crate::files::file_name;
 pub const RANK_PATTERNS: &[&str] = &["rank[-_]?", "worker[-_]?", r"(?:^|[^a-z])r"];
 
 /// The rank of each file, and whether that is a guess.
-#[must_use]
 pub fn numbers(files: &[PathBuf], said: &[Option<u32>], patterns: &[&str]) -> Vec<(u32, bool)> {
     let by_name = by_name(files, said, patterns);
     let mut next = 0;
@@ -34,7 +33,6 @@ fn path_name(path: &Path) -> String {
 }
 
 /// Ranks by the names of files, if one pattern fits all names and what files say of themselves.
-#[must_use]
 pub fn by_name(files: &[PathBuf], said: &[Option<u32>], patterns: &[&str]) -> Option<Vec<u32>> {
     let names: Vec<String> = files.iter().map(|file| path_name(file)).collect();
     patterns.iter().find_map(|pattern| {

@@ -121,7 +121,6 @@ pub struct Rank {
 
 impl Rank {
     /// What is known of it, without what only its file says.
-    #[must_use]
     pub fn facts(&self) -> RankFacts {
         let steps = self.threads.iter().flat_map(|thread| &thread.visits).filter_map(|visit| match visit.detail {
             Detail::Step(number) => Some(number.get().cast_signed()),

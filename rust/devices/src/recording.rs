@@ -47,7 +47,6 @@ pub struct DeviceRecording {
 impl DeviceRecording {
     /// A recording of ranks in order of their numbers. `comms` are the communicators that records of their calls name, and
     /// `facts` has what is known of these.
-    #[must_use]
     pub fn new(
         source: Source,
         mut ranks: Vec<Rank>,
@@ -87,7 +86,6 @@ impl DeviceRecording {
     }
 
     /// What is known besides events.
-    #[must_use]
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -200,7 +198,6 @@ impl Recording for DeviceRecording {
 }
 
 /// The id of a location, for tests and tools: that of thread or stream number `at` of the rank at `place`.
-#[must_use]
 pub const fn location_id(place: usize, at: usize) -> u64 {
     definitions::location(place, at)
 }

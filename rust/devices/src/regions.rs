@@ -18,13 +18,11 @@ pub struct Region {
 
 impl Region {
     /// A region without flags.
-    #[must_use]
     pub const fn new(name: String, paradigm: Paradigm, role: RegionRole) -> Self {
         Self { name, paradigm, role, flags: RegionFlag::NONE }
     }
 
     /// A function, or a part of the program with a name.
-    #[must_use]
     pub const fn user(name: String) -> Self {
         Self::new(name, Paradigm::USER, RegionRole::FUNCTION)
     }
@@ -48,7 +46,6 @@ pub enum Copy {
 
 impl Copy {
     /// In the words of all other formats.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::ToHost => "copy to host",

@@ -6,13 +6,11 @@ pub struct Wide([u32; 2]);
 
 impl Wide {
     /// From a number.
-    #[must_use]
     pub const fn new(number: u64) -> Self {
         Self([number as u32, (number >> 32) as u32])
     }
 
     /// The number.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0[0] as u64 | (self.0[1] as u64) << 32
     }

@@ -83,31 +83,26 @@ impl Archive {
     }
 
     /// The anchor file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Name of the archive, `traces` for those of Score-P.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.locations.file_name().and_then(OsStr::to_str).unwrap_or_default()
     }
 
     /// The content of the anchor file.
-    #[must_use]
     pub fn anchor(&self) -> &Anchor {
         &self.anchor
     }
 
     /// The global definitions.
-    #[must_use]
     pub fn definitions(&self) -> &Definitions {
         &self.definitions
     }
 
     /// Defects of the anchor file and the global definitions.
-    #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
     }

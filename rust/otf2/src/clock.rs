@@ -37,7 +37,6 @@ const NO_CORRECTION: Interval = Interval { begin: 0, end: u64::MAX, offset: 0, s
 impl ClockCorrection {
     /// The correction that measurements describe, each a local time and the offset then. Less than two mean none; one that is not
     /// later than the one before is left out.
-    #[must_use]
     pub fn new(offsets: impl IntoIterator<Item = (u64, i64)>) -> Self {
         let mut intervals = Vec::new();
         let mut measured: Option<(u64, i64)> = None;
@@ -55,7 +54,6 @@ impl ClockCorrection {
     }
 
     /// A cursor at the first interval.
-    #[must_use]
     pub fn cursor(&self) -> ClockCursor<'_> {
         match &*self.intervals {
             [] => ClockCursor::new(&NO_CORRECTION, &[]),

@@ -38,7 +38,6 @@ macro_rules! lookups {
         impl Definitions {
             $(
                 #[doc = concat!("The first ", stringify!($record), " with this id.")]
-                #[must_use]
                 pub fn $name(&self, id: $id) -> Option<&$record> {
                     match self.get(Space::$space, id.into())? {
                         DefinitionRef::$record(record) => Some(record),
@@ -71,7 +70,6 @@ lookups! {
 
 impl Definitions {
     /// Definitions made in memory, in this order.
-    #[must_use]
     pub fn from_records(records: impl IntoIterator<Item = Definition>) -> Self {
         let mut definitions = Self::default();
         let mut oddities = Oddities::new(Path::new(""));
@@ -124,20 +122,17 @@ impl Definitions {
     }
 
     /// The first definition with this id among all kinds that share the space of ids.
-    #[must_use]
     pub fn get(&self, space: Space, id: u64) -> Option<DefinitionRef<'_>> {
         self.lists.at(self.indexes.get(usize::from(space.0))?.get(id)?)
     }
 
     /// The string with this id; empty if there is none.
-    #[must_use]
     pub fn string(&self, id: u32) -> &str {
         self.text(id).map_or("", |text| &text.string)
     }
 
     /// The group whose members are the ranks of a communicator that names group `id`. Where several groups share the
     /// id, it is the first that describes ranks, as opposed to the locations of ranks.
-    #[must_use]
     pub fn comm_group(&self, id: u32) -> Option<&Group> {
         let first = self.group(id)?;
         let of_ranks = |group: &&Group| matches!(group.group_type, GroupType::COMM_GROUP | GroupType::COMM_SELF);

@@ -18,7 +18,6 @@ macro_rules! numbers {
                 pub const NAMED: &[Self] = &[$(Self::$value),*];
 
                 /// Name of the value, if it has one.
-                #[must_use]
                 pub const fn name(self) -> Option<&'static str> {
                     match self.0 {
                         $($number => Some(stringify!($value)),)*
@@ -34,7 +33,6 @@ macro_rules! numbers {
     (@flags $name:ident) => {
         impl $name {
             /// Whether all bits of `flags` are set.
-            #[must_use]
             pub const fn contains(self, flags: Self) -> bool {
                 self.0 & flags.0 == flags.0
             }

@@ -87,7 +87,6 @@ pub enum Error {
 
 impl Error {
     /// The file of the error.
-    #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Error::Io { path, .. } | Error::NoArchive { path, .. } | Error::Unwritable { path, .. } => path,
@@ -98,7 +97,6 @@ impl Error {
     }
 
     /// Byte offset in the file, if the error has one.
-    #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
             Error::Unsupported { place, .. } | Error::Malformed { place, .. } | Error::Truncated { place, .. } => {

@@ -28,7 +28,6 @@ pub enum IdMap {
 
 impl IdMap {
     /// The table as stored in a file; for a repeated local id, the last pair counts.
-    #[must_use]
     pub fn new(pairs: &IdPairs) -> Self {
         match pairs {
             IdPairs::Dense(global) => Self::dense(global.clone()),
@@ -65,7 +64,6 @@ impl IdMap {
 
     /// The global id of a local one.
     #[inline]
-    #[must_use]
     pub fn get(&self, local: u64) -> u64 {
         match self {
             IdMap::Identity => local,
@@ -89,7 +87,6 @@ impl IdMaps {
 
     /// The tables of a local definition file. The first of several tables for one type counts; unknown types are
     /// ignored.
-    #[must_use]
     pub fn new<'a>(tables: impl DoubleEndedIterator<Item = (MappingType, &'a IdPairs)>) -> Self {
         let mut maps = Self::default();
         for (kind, pairs) in tables.rev() {
@@ -101,7 +98,6 @@ impl IdMaps {
     }
 
     /// The table of one type.
-    #[must_use]
     pub fn of(&self, kind: MappingType) -> &IdMap {
         self.maps.get(usize::from(kind.0)).unwrap_or(&IdMap::Identity)
     }

@@ -44,7 +44,6 @@ pub enum OddityKind {
 
 impl OddityKind {
     /// A name for tables.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             OddityKind::Truncated => "truncated",

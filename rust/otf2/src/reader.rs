@@ -65,7 +65,6 @@ impl LocationReader {
     }
 
     /// A reader of events in memory; `path` appears in errors.
-    #[must_use]
     pub fn from_bytes(path: &Path, events: Vec<u8>, chunk_size: u64, local: LocalDefinitions) -> Self {
         Self::new(ChunkFile::from_bytes(path.to_owned(), events, chunk_size), local, Vec::new(), None)
     }
@@ -86,31 +85,26 @@ impl LocationReader {
     }
 
     /// The event file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.events.path()
     }
 
     /// The content of the local definition file.
-    #[must_use]
     pub fn local_definitions(&self) -> &LocalDefinitions {
         &self.local
     }
 
     /// Oddities of the local definitions.
-    #[must_use]
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
     }
 
     /// Number of chunks of the event file.
-    #[must_use]
     pub fn chunk_count(&self) -> u64 {
         self.events.chunk_count()
     }
 
     /// Size of the event file in bytes.
-    #[must_use]
     pub fn event_file_size(&self) -> u64 {
         self.events.size()
     }

@@ -100,7 +100,6 @@ impl<'a> Events<'a> {
     }
 
     /// The clock offsets of the file, as they were measured.
-    #[must_use]
     pub fn clock_offsets(&self) -> &[ClockOffset] {
         match &self.0 {
             Source::File(reader) => &reader.local_definitions().clock_offsets,
@@ -126,7 +125,6 @@ impl<'a> Events<'a> {
     }
 
     /// Number of chunks that can be read independently.
-    #[must_use]
     pub fn chunk_count(&self) -> u64 {
         match &self.0 {
             Source::File(reader) => reader.chunk_count(),
@@ -149,7 +147,6 @@ impl<'a> Events<'a> {
     }
 
     /// Time of the first event, ticks; `None` if there is none, or if it cannot be read.
-    #[must_use]
     pub fn first_time(&self) -> Option<i64> {
         let reader = match &self.0 {
             Source::File(reader) => reader,
@@ -162,7 +159,6 @@ impl<'a> Events<'a> {
     }
 
     /// Size of the event file in bytes, if there is one.
-    #[must_use]
     pub fn file_size(&self) -> Option<u64> {
         match &self.0 {
             Source::File(reader) => Some(reader.event_file_size()),
@@ -171,7 +167,6 @@ impl<'a> Events<'a> {
     }
 
     /// Definitions in the id space of the location.
-    #[must_use]
     pub fn local_definitions(&self) -> &[Definition] {
         match &self.0 {
             Source::File(reader) => &reader.local_definitions().definitions,

@@ -45,13 +45,11 @@ impl Error {
     }
 
     /// A path that names no traces of one run.
-    #[must_use]
     pub fn no_trace(path: &Path, why: impl Into<String>) -> Self {
         Self::NoTrace { path: path.to_owned(), why: why.into() }
     }
 
     /// A damaged file.
-    #[must_use]
     pub fn damaged(path: &Path, why: impl Into<String>) -> Self {
         Self::Damaged { path: path.to_owned(), why: why.into() }
     }

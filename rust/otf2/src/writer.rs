@@ -109,7 +109,6 @@ impl ArchiveWriter {
     }
 
     /// The locations that are complete, with their number of events.
-    #[must_use]
     pub fn written(&self) -> Vec<(u64, u64)> {
         self.shared().events.iter().map(|(&id, &events)| (id, events)).collect()
     }
@@ -228,7 +227,6 @@ impl LocationWriter<'_> {
     }
 
     /// Number of events so far.
-    #[must_use]
     pub fn events(&self) -> u64 {
         self.file.events
     }
@@ -412,7 +410,6 @@ pub struct WritingSink<'a> {
 
 impl<'a> WritingSink<'a> {
     /// Begins with no events.
-    #[must_use]
     pub fn new(to: LocationWriter<'a>) -> Self {
         Self { to, attributes: Vec::new(), failed: Ok(()) }
     }

@@ -19,7 +19,6 @@ const SHORTEST: u64 = 10_000_000;
 
 impl Clocks {
     /// The clock of the first process of which there is anything is that of the run.
-    #[must_use]
     pub(crate) fn new(spool: &Spool) -> Self {
         let first = spool.ranks.values().map(|process| &process.definitions).find(|first| first.start.is_some());
         let Some((first, start)) = first.and_then(|first| Some((first, first.start.clone()?))) else {
@@ -34,7 +33,6 @@ impl Clocks {
 
     /// Differences of the run's clock to that of a process, at times of its own clock, and whether they were measured as
     /// they should have been. Processes that share the clock have none.
-    #[must_use]
     pub(crate) fn offsets(&self, spool: &Spool, rank: u32) -> (Vec<ClockOffset>, bool) {
         let definitions = spool.ranks.get(&rank).map(|process| &process.definitions);
         let (Some(reference), Some(own)) = (&self.reference, definitions.and_then(|own| own.start.as_ref())) else {

@@ -63,7 +63,6 @@ pub(crate) struct Job<'a> {
 
 impl Job<'_> {
     /// When the process began and ended, by its own clock.
-    #[must_use]
     pub(crate) fn span(&self) -> (u64, u64) {
         let definitions = &self.process.definitions;
         let spans = self.threads.iter().filter_map(|(_, survey, _)| survey.span);

@@ -98,7 +98,6 @@ const UNFINISHED: &str = "traces.part";
 const LOCK: &str = "lock";
 
 /// Whether a directory holds a recording that is not finished.
-#[must_use]
 pub fn is_unfinished(directory: &Path) -> bool {
     directory.join(format::DIRECTORY).is_dir() && !directory.join(NAME).with_extension("otf2").is_file()
 }

@@ -165,20 +165,17 @@ impl Function {
     }
 
     /// Whether Score-P 7.1 records this function.
-    #[must_use]
     pub(crate) fn is_in_scorep7(&self) -> bool {
         self.since <= SCOREP_7
     }
 
     /// The name of its region.
-    #[must_use]
     pub(crate) fn region_name(&self) -> &'static str {
         // What GA_Sync calls is the same barrier without a fence.
         if self.name == "armci_msg_barrier" { "ARMCI_Barrier" } else { self.name }
     }
 
     /// What it belongs to. OTF2 does not know ARMCI.
-    #[must_use]
     pub(crate) fn paradigm(&self) -> Paradigm {
         match self.name.split('_').next() {
             _ if self.class.is_of_files() => Paradigm::NONE,
@@ -191,7 +188,6 @@ impl Function {
     }
 
     /// The file that its region names, as with Score-P.
-    #[must_use]
     pub(crate) fn file(&self) -> &'static str {
         match self.paradigm() {
             Paradigm::MPI => "MPI",
@@ -204,19 +200,16 @@ impl Function {
     }
 
     /// Whether it is a moment of a construct of OpenMP rather than a function.
-    #[must_use]
     pub(crate) fn is_construct(&self) -> bool {
         self.class == Class::Omp
     }
 
     /// Whether it is a moment in the life of a thread, or of a construct, rather than a function.
-    #[must_use]
     pub(crate) fn is_moment(&self) -> bool {
         matches!(self.class, Class::ThreadBegin | Class::ThreadEnd | Class::Omp)
     }
 
     /// Whether it asks if something has come, and returns at once.
-    #[must_use]
     pub(crate) fn tests(&self) -> bool {
         matches!(self.class, Class::Test | Class::Testany | Class::Testall | Class::Testsome | Class::ShmemTest)
             || self.class == Class::Parrived
@@ -224,7 +217,6 @@ impl Function {
     }
 
     /// Whether a call of it is with the processes of one of these communicators, to judge by the number of its object.
-    #[must_use]
     pub(crate) fn is_with(&self, object: u32, comms: &FxHashSet<u32>) -> bool {
         let has_other = matches!(
             self.class,
@@ -234,7 +226,6 @@ impl Function {
     }
 
     /// The role of its region.
-    #[must_use]
     pub(crate) fn role(&self) -> RegionRole {
         match self.class {
             Class::Send
@@ -304,7 +295,6 @@ impl Function {
     }
 
     /// The kind of an atomic operation.
-    #[must_use]
     pub(crate) fn atomic(&self) -> RmaAtomicType {
         match self.name {
             "MPI_Accumulate" | "MPI_Raccumulate" => RmaAtomicType::ACCUMULATE,
@@ -314,13 +304,11 @@ impl Function {
     }
 
     /// Whether a function for one-sided transfers reads from the target.
-    #[must_use]
     pub(crate) fn is_get(&self) -> bool {
         matches!(self.name, "MPI_Get" | "MPI_Rget")
     }
 
     /// Direction and properties of an operation on a file.
-    #[must_use]
     pub(crate) fn file_operation(&self) -> (IoOperationMode, IoOperationFlag) {
         let mode = match self.class {
             Class::PosixFlush => IoOperationMode::FLUSH,

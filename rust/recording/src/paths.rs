@@ -38,26 +38,22 @@ struct Frame {
 
 impl Paths {
     /// The functions of a node, outermost first, without those of its callers.
-    #[must_use]
     pub(crate) fn functions(&self, node: u32) -> &[FunctionId] {
         let frame = &self.nodes[node as usize];
         &self.functions[frame.begin as usize..frame.end as usize]
     }
 
     /// The caller's node.
-    #[must_use]
     pub(crate) fn parent(&self, node: u32) -> u32 {
         self.nodes[node as usize].parent
     }
 
     /// How many nodes a path has.
-    #[must_use]
     pub(crate) fn depth(&self, node: u32) -> u32 {
         self.nodes[node as usize].depth
     }
 
     /// Whether there are any.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.nodes.len() <= 1
     }

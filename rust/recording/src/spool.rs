@@ -577,7 +577,6 @@ impl Slots {
     }
 
     /// Where the slot that was read last is.
-    #[must_use]
     pub(crate) fn place(&self) -> String {
         let offset = self.offset - (self.end - self.at) as u64;
         format!("{}, byte {}", self.path.display(), offset.saturating_sub(SLOT as u64))
@@ -586,14 +585,12 @@ impl Slots {
 
 /// A word of a slot.
 #[inline]
-#[must_use]
 pub(crate) fn word(slot: &Slot, number: usize) -> u64 {
     slot.as_chunks::<8>().0.get(number).map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Kind of an extension, and how many items it claims to have; none for a call.
 #[inline]
-#[must_use]
 pub(crate) fn extension(slot: &Slot) -> Option<(u8, usize)> {
     let head = word(slot, 0);
     (head & EXTENSION != 0).then_some((head as u8, (head >> 8) as u8 as usize))
@@ -601,7 +598,6 @@ pub(crate) fn extension(slot: &Slot) -> Option<(u8, usize)> {
 
 /// A slot as a call.
 #[inline]
-#[must_use]
 pub(crate) fn call(slot: &Slot) -> Call {
     let (second, third, fourth, sixth) = (word(slot, 1), word(slot, 2), word(slot, 3), word(slot, 5));
     Call {

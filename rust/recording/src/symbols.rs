@@ -55,7 +55,6 @@ const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
 
 impl Module {
     /// The file at `path`, if it still is the one with this build id (empty: if it had none).
-    #[must_use]
     pub(crate) fn open(path: &Path, build_id: &[u8]) -> Self {
         let (symbols, loader) = load(path, build_id).unzip();
         let (path, symbols) = (path.to_owned(), symbols.unwrap_or_default());

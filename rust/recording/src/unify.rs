@@ -191,7 +191,6 @@ impl Unified {
     /// Ranks are taken in order, and the definitions of each in the order in which they were made, so parents precede
     /// their children and ids do not depend on anything else. Communicators with members of whom nothing is known are
     /// noted in `damage`.
-    #[must_use]
     pub(crate) fn new(spool: &Spool, damage: &mut Vec<String>) -> Self {
         let mut unified = Self { size: size(spool), ..Self::default() };
         let mut groups = Groups::default();
@@ -350,7 +349,6 @@ impl Unified {
     }
 
     /// The rank in `MPI_COMM_WORLD` of a peer in a communicator, as a process sees it.
-    #[must_use]
     pub(crate) fn world_rank(&self, own: u32, comm: &LocalComm, peer: u32) -> Option<u32> {
         let definition = self.comms.get(comm.id as usize)?;
         let ranks = |id: Id| match self.groups.get(id as usize)? {

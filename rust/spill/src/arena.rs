@@ -172,7 +172,6 @@ pub(crate) fn is_limited() -> bool {
 
 /// Directory and error of a block that could not be put into the file since the last [`limit`]. The block is in memory
 /// instead, so only the limit is broken; the caller should end.
-#[must_use]
 pub fn failure() -> Option<(PathBuf, io::Error)> {
     match FAILURE.load(Ordering::Relaxed) {
         0 => None,

@@ -19,7 +19,6 @@ fn keepers() -> MutexGuard<'static, u32> {
 
 /// Keeps freed memory. The stages of an analysis allocate and free hundreds of megabytes in turn; otherwise, the system
 /// would take these back and clear them for the next stage. With a memory limit, nothing is kept.
-#[must_use]
 pub fn keep() -> Option<Kept> {
     if is_limited() {
         return None;

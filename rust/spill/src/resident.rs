@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::OnceLock;
 
 /// Memory of the process in bytes. Allocates nothing.
-#[must_use]
 pub fn resident() -> Option<u64> {
     static STATM: OnceLock<Option<(File, u64)>> = OnceLock::new();
     let open = || {
@@ -23,7 +22,6 @@ pub fn resident() -> Option<u64> {
 }
 
 /// Peak memory of the process in bytes.
-#[must_use]
 pub fn peak() -> Option<u64> {
     // `getrusage` would include the program that this process ran before.
     let status = fs::read_to_string("/proc/self/status").ok()?;

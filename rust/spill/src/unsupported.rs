@@ -40,7 +40,6 @@ pub fn limit(limit: Option<Limit>) -> Result<(), Error> {
 }
 
 /// Never fails.
-#[must_use]
 pub fn failure() -> Option<(PathBuf, io::Error)> {
     None
 }
@@ -50,19 +49,16 @@ pub fn failure() -> Option<(PathBuf, io::Error)> {
 pub struct Kept(());
 
 /// Does nothing: the system's allocator decides.
-#[must_use]
 pub fn keep() -> Option<Kept> {
     None
 }
 
 /// Memory of the process in bytes; unknown here.
-#[must_use]
 pub fn resident() -> Option<u64> {
     None
 }
 
 /// Peak memory of the process in bytes; unknown here.
-#[must_use]
 pub fn peak() -> Option<u64> {
     None
 }

@@ -285,7 +285,6 @@ pub enum RequestKind {
 
 impl Call {
     /// Kind of the request that a call completed or started, as the number of a [`RequestKind`].
-    #[must_use]
     pub const fn kind(&self) -> u8 {
         (self.flags >> flags::KIND_SHIFT) as u8
     }
@@ -324,7 +323,6 @@ pub enum Extension {
 }
 
 /// First word of an extension slot.
-#[must_use]
 pub const fn extension(kind: Extension, items: u8) -> u64 {
     EXTENSION | kind as u64 | (items as u64) << 8
 }

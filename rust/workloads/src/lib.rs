@@ -156,7 +156,6 @@ impl Workload {
     ];
 
     /// The workload with a name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|known| known.0 == name).map(|known| known.1)
     }
@@ -228,7 +227,6 @@ impl Machine {
     pub const ALL: &[(&str, Self)] = &[("jump2", Self::Jump2), ("jugene", Self::Jugene), ("juqueen", Self::Juqueen)];
 
     /// The machine with a name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|known| known.0 == name).map(|known| known.1)
     }
@@ -240,7 +238,6 @@ impl Machine {
 
 impl Spec {
     /// A workload with a millisecond of work and a fifth of imbalance.
-    #[must_use]
     pub fn new(workload: Workload, ranks: u32, iterations: u32, seed: u64) -> Self {
         let (machine, stream) = (Machine::default(), Stream::default());
         Self {

@@ -28,7 +28,6 @@ pub struct Kind {
 
 impl Kind {
     /// The bytes of its calls: at least, and less than.
-    #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         match self.size {
             0 => (0, 1),

@@ -25,19 +25,16 @@ macro_rules! labelled {
             pub const ALL: &[Self] = &[$(Self::$one),+];
 
             /// Name in tables.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$one => $name),+ }
             }
 
             /// Name on screen.
-            #[must_use]
             pub fn label(self) -> &'static str {
                 match self { $(Self::$one => $label),+ }
             }
 
             /// What belongs to it, in a sentence.
-            #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$one => concat!($($doc),+).trim_ascii_start()),+ }
             }
@@ -83,7 +80,6 @@ macro_rules! rows {
             pub const FIXED: &[Self] = &[$(Self::$row),+];
 
             /// Name in tables: `group.row`, or `wait.KIND` by the metric of the wait state.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$row => $name,)+
@@ -92,7 +88,6 @@ macro_rules! rows {
             }
 
             /// Name on screen.
-            #[must_use]
             pub fn label(self) -> &'static str {
                 match self {
                     $(Self::$row => $label,)+
@@ -101,7 +96,6 @@ macro_rules! rows {
             }
 
             /// What belongs to it, in a sentence.
-            #[must_use]
             pub fn description(self) -> &'static str {
                 match self {
                     $(Self::$row => concat!($($doc),+).trim_ascii_start(),)+
@@ -110,7 +104,6 @@ macro_rules! rows {
             }
 
             /// The group that it belongs to.
-            #[must_use]
             pub fn group(self) -> Group {
                 match self {
                     $(Self::$row => Group::$group,)+
@@ -163,7 +156,6 @@ rows! {
 impl Row {
     /// The row of waits of a kind; `None` for parts and bounds of other wait states, for completion, and for waits of
     /// devices.
-    #[must_use]
     pub fn of_wait(kind: Metric) -> Option<Self> {
         let pattern = Pattern::of(kind)?;
         let counts = pattern.part_of.is_none() && !pattern.position.is_completion() && !pattern.position.is_idle();
@@ -179,13 +171,11 @@ impl Row {
     }
 
     /// Whether it is work: the time of all other rows is lost, but for hosts that wait for busy devices.
-    #[must_use]
     pub fn is_useful(self) -> bool {
         self.group() == Group::Computation
     }
 
     /// Whether its time is lost.
-    #[must_use]
     pub fn is_lost(self) -> bool {
         !self.is_useful() && self != Self::DeviceWaitBusy
     }

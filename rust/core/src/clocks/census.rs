@@ -234,7 +234,6 @@ impl Census {
     }
 
     /// Number of constraints of a kind, number of violations, and the largest amount, ticks.
-    #[must_use]
     pub fn of_kind(&self, kind: Kind) -> (u64, u64, i64) {
         let bins = self.course[kind as usize].iter();
         bins.fold((0, 0, 0), |(checked, violated, worst), bin| {

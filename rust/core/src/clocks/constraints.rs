@@ -42,21 +42,18 @@ impl Link {
     }
 
     /// Why.
-    #[must_use]
     #[inline]
     pub fn kind(&self) -> Kind {
         Kind::ALL[(self.from >> LOCATION) as usize]
     }
 
     /// What comes before.
-    #[must_use]
     #[inline]
     pub fn source(&self) -> Moment {
         Moment { location: LocationId::new(self.from & ((1 << LOCATION) - 1)), time: self.sent }
     }
 
     /// What comes after.
-    #[must_use]
     #[inline]
     pub fn target(&self) -> Moment {
         Moment { location: self.to, time: self.received }
@@ -168,7 +165,6 @@ impl Constraints {
     }
 
     /// The process of a location.
-    #[must_use]
     #[inline]
     pub fn process(&self, location: LocationId) -> ProcessId {
         self.processes[location]
@@ -185,7 +181,6 @@ impl Constraints {
     }
 
     /// Pairs of moments.
-    #[must_use]
     pub fn links(&self) -> &[Link] {
         &self.links
     }

@@ -66,7 +66,6 @@ pub struct Options {
 
 impl Options {
     /// Whether all constraints are counted, even if no message and no collective operation violates one.
-    #[must_use]
     pub fn needs_census(&self) -> bool {
         self.is_wanted || self.latency > 0.0 || !matches!(self.method, Method::Measured | Method::Nodes)
     }

@@ -53,7 +53,6 @@ named! {
 
 impl Kind {
     /// Whether it concerns one process alone, so that no least time between two processes applies.
-    #[must_use]
     pub fn is_within_a_process(self) -> bool {
         matches!(self, Self::Fork | Self::Join | Self::ThreadBarrier | Self::ThreadLock | Self::Device)
     }

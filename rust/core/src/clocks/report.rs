@@ -131,7 +131,6 @@ impl Report {
     }
 
     /// What the correction moves most, ticks.
-    #[must_use]
     pub fn moved(&self) -> i64 {
         self.processes.iter().map(|process| process.moved.2.abs()).max().unwrap_or(0)
     }

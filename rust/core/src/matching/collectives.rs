@@ -46,7 +46,6 @@ pub enum Kind {
 
 impl Kind {
     /// Kind of a `CollectiveOp`.
-    #[must_use]
     pub fn of(operation: u8) -> Self {
         match operation {
             0 => Self::Barrier,
@@ -95,14 +94,12 @@ pub struct Member {
 
 impl Member {
     /// A member's part in a blocking operation, its `sequence`-th call on the communicator.
-    #[must_use]
     pub fn blocking(row: &Collective, sequence: u32, rank: u32, location: LocationId) -> Self {
         let &Collective { begin, end, sent, received, comm, root, instance, operation } = row;
         Self { begin, end, sent, received, comm, sequence, rank, root, location, instance, operation }
     }
 
     /// A member's part in a non-blocking operation, the `sequence`-th that it starts on the communicator.
-    #[must_use]
     pub fn nonblocking(
         row: &Nonblocking,
         (begin, end): (i64, i64),
@@ -115,13 +112,11 @@ impl Member {
     }
 
     /// Its communicator and its number there: the same for all members of an operation.
-    #[must_use]
     pub(crate) fn operation_id(&self) -> (CommId, u32) {
         (self.comm, self.sequence)
     }
 
     /// Index of the communicator; `None` for start-up and shutdown of the library, and for calls without records.
-    #[must_use]
     pub fn comm(&self) -> Option<CommId> {
         (self.comm.number() < UNRECORDED).then_some(self.comm)
     }

@@ -58,13 +58,11 @@ pub struct Asked {
 
 impl CollectivePart {
     /// Whether the call is a fence, which alone completes operations of MPI.
-    #[must_use]
     pub fn is_fence(&self) -> bool {
         self.library == Library::Mpi && self.completes()
     }
 
     /// Whether the call completes the operations of all its processes: a fence, a barrier of OpenSHMEM or ARMCI.
-    #[must_use]
     pub fn completes(&self) -> bool {
         self.operation == CollectiveOp::BARRIER.0
     }
@@ -265,7 +263,6 @@ impl Groups {
     }
 
     /// Positions of the rows of one group.
-    #[must_use]
     pub fn of(&self, group: usize) -> &[u32] {
         &self.rows[self.offsets[group] as usize..self.offsets[group + 1] as usize]
     }

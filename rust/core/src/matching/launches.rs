@@ -91,7 +91,6 @@ pub enum Direction {
 
 impl Direction {
     /// Its name in tables.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::ToDevice => "to device",

@@ -48,7 +48,6 @@ pub struct Matches<'a> {
 
 impl Matches<'_> {
     /// The send that belongs to a receive.
-    #[must_use]
     #[inline]
     pub fn send(&self, receive: usize) -> Option<&SendInfo> {
         self.sends.get(self.matched[receive] as usize).copied()

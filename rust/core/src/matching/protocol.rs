@@ -73,7 +73,6 @@ pub struct ProtocolClassifier {
 
 impl ProtocolClassifier {
     /// Reads the names of calls and the nodes of processes.
-    #[must_use]
     pub fn new(trace: &Trace) -> Self {
         let of_region = |region| match trace.regions.class(region) {
             RegionClass::DeviceMessage => CallProtocol::Kernel,
@@ -84,7 +83,6 @@ impl ProtocolClassifier {
     }
 
     /// The protocol of a message; `posted` is the Enter of the call that posts its receive.
-    #[must_use]
     pub fn protocol(&self, send: &SendInfo, posted: i64) -> Protocol {
         match self.call_protocols[send.callpath] {
             CallProtocol::Fixed(protocol) => protocol,
@@ -107,13 +105,11 @@ impl ProtocolClassifier {
     }
 
     /// Whether the sending call fixes the protocol, so that its messages prove nothing about the library's limit.
-    #[must_use]
     pub fn is_fixed(&self, callpath: CallPathId) -> bool {
         matches!(self.call_protocols[callpath], CallProtocol::Fixed(_))
     }
 
     /// Whether the processes of a message are on one node.
-    #[must_use]
     pub fn is_local(&self, send: &SendInfo) -> bool {
         self.nodes[send.source] == self.nodes[send.destination]
     }
@@ -206,7 +202,6 @@ impl Limits {
     }
 
     /// Whether a message counts as eager.
-    #[must_use]
     pub fn is_eager(self, is_local: bool, bytes: u64, protocol: Protocol) -> bool {
         match protocol {
             Protocol::Eager => true,
@@ -216,7 +211,6 @@ impl Limits {
     }
 
     /// The limits within a node and between nodes; `None` if no message is proved to have gone by rendezvous.
-    #[must_use]
     pub fn known(self) -> [Option<u64>; 2] {
         self.limits.map(|limit| (limit != u64::MAX).then_some(limit))
     }

@@ -111,13 +111,11 @@ pub struct Inbox<T>(Vec<Vec<T>>);
 
 impl<T> Inbox<T> {
     /// All rows, by source shard and within it in the order of sending.
-    #[must_use]
     pub fn rows(&self) -> InboxRows<'_, T> {
         InboxRows { left: self.len(), part: [].iter(), parts: self.0.iter() }
     }
 
     /// All rows in this order.
-    #[must_use]
     pub fn into_vec(self) -> Vec<T> {
         let rows = self.len();
         let mut parts = self.0.into_iter();
@@ -133,13 +131,11 @@ impl<T> Inbox<T> {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
 
     /// Whether nothing arrived.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -186,7 +182,6 @@ pub struct Exchange {
 impl Exchange {
     /// Distributes shards over all processes in contiguous blocks of about the same weight. `joined` says which shards must
     /// be in the process of the one before.
-    #[must_use]
     pub fn new(transport: Option<Arc<dyn Transport>>, weights: &[u64], joined: &[bool]) -> Self {
         let (processes, rank) = transport.as_ref().map_or((1, 0), |transport| (transport.size(), transport.rank()));
         let total = weights.iter().map(|&weight| u128::from(weight)).sum::<u128>().max(1);
@@ -212,7 +207,6 @@ impl Exchange {
     }
 
     /// Number of processes.
-    #[must_use]
     pub fn processes(&self) -> usize {
         self.first.len() - 1
     }
@@ -224,33 +218,28 @@ impl Exchange {
     }
 
     /// Number of this process.
-    #[must_use]
     #[inline]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
     /// Whether this process receives the results.
-    #[must_use]
     pub fn is_root(&self) -> bool {
         self.rank() == 0
     }
 
     /// Number of shards of all processes.
-    #[must_use]
     pub fn shards(&self) -> usize {
         self.first[self.processes()] as usize
     }
 
     /// Shards of a process.
-    #[must_use]
     #[inline]
     pub fn shards_of(&self, process: usize) -> Range<u32> {
         self.first[process]..self.first[process + 1]
     }
 
     /// Shards of this process.
-    #[must_use]
     #[inline]
     pub fn own(&self) -> Range<u32> {
         self.shards_of(self.rank())
@@ -263,13 +252,11 @@ impl Exchange {
     }
 
     /// The process of a shard.
-    #[must_use]
     pub fn process_of(&self, shard: u32) -> usize {
         self.first.partition_point(|&first| first <= shard) - 1
     }
 
     /// An empty outbox.
-    #[must_use]
     pub fn outbox<T>(&self) -> Outbox<T> {
         Outbox((0..self.shards()).map(|_| Parcel::default()).collect())
     }
@@ -408,7 +395,6 @@ impl Exchange {
     }
 
     /// Position of a shard among those of this process.
-    #[must_use]
     #[inline]
     pub fn position(&self, shard: u32) -> usize {
         (shard - self.own().start) as usize

@@ -16,7 +16,6 @@ pub struct PerShard<T> {
 
 impl<T> PerShard<T> {
     /// The rows of each shard.
-    #[must_use]
     pub fn new(parts: Vec<Vec<T>>) -> Self {
         let mut first = vec![0];
         first.extend(parts.iter().scan(0, |rows, part| {
@@ -27,13 +26,11 @@ impl<T> PerShard<T> {
     }
 
     /// Number of rows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.first[self.parts.len()]
     }
 
     /// Whether there are no rows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -49,19 +46,16 @@ impl<T> PerShard<T> {
     }
 
     /// The rows of the i-th shard, with the number of the first.
-    #[must_use]
     pub fn of(&self, i: usize) -> (usize, &[T]) {
         (self.first[i], &self.parts[i])
     }
 
     /// Number of the first row of the i-th shard; after the last shard, that of all rows.
-    #[must_use]
     pub fn before(&self, i: usize) -> usize {
         self.first[i]
     }
 
     /// The row with a number.
-    #[must_use]
     pub fn get(&self, number: usize) -> Option<&T> {
         let part = self.first.partition_point(|&first| first <= number) - 1;
         self.parts.get(part)?.get(number - self.first[part])

@@ -108,7 +108,6 @@ impl Blame {
     }
 
     /// The places in order of first occurrence. Of equal causes, the one with the lowest rank counts.
-    #[must_use]
     pub fn places(mut self) -> Vec<Blamed> {
         let order = |a: &Cause, b: &Cause| {
             a.waiting.total_cmp(&b.waiting).then(b.rank.cmp(&a.rank)).then(b.callpath.cmp(&a.callpath))

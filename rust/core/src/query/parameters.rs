@@ -38,7 +38,6 @@ pub struct Parameter {
 }
 
 /// Text of a parameter's value.
-#[must_use]
 pub fn text(definitions: &Definitions, kind: ParameterType, value: u64) -> String {
     match kind {
         ParameterType::STRING => {
@@ -50,7 +49,6 @@ pub fn text(definitions: &Definitions, kind: ParameterType, value: u64) -> Strin
 }
 
 /// Sorted ids of the parameters with a name, and their kind.
-#[must_use]
 pub fn named(definitions: &Definitions, name: &str) -> (Vec<u32>, ParameterType) {
     let named: Vec<_> = definitions.parameters.iter().filter(|each| definitions.string(each.name) == name).collect();
     let mut ids: Vec<u32> = named.iter().map(|each| each.id).collect();

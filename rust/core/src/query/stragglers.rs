@@ -52,7 +52,6 @@ pub struct Stragglers {
 }
 
 /// Replays a run, also with only some groups of ranks repaired; `None` if its devices do not communicate.
-#[must_use]
 pub fn find(trace: &Trace, devices: &Devices, groups: &[Vec<u32>]) -> Option<Stragglers> {
     let replay = Replay::new(trace, devices)?;
     let mut ranks = replay.ranks.clone();

@@ -62,7 +62,6 @@ pub struct WorstWaits {
 
 impl WorstWaits {
     /// Collects for a report that takes at most `limit` wait states.
-    #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { limit, cells: Cells::Several(FxHashMap::default()), places: FxHashMap::default() }
     }
@@ -112,7 +111,6 @@ impl WorstWaits {
     /// The rows of the worst wait states, the longest first; and all places, sorted.
     ///
     /// Of equally long wait states, the first counts as longer.
-    #[must_use]
     pub fn worst(self) -> (Vec<usize>, Vec<WaitCount>) {
         let Self { limit, cells, places } = self;
         let is_of_place = |(kind, callpath, _): Cell, length: Length| {

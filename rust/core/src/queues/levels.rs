@@ -27,7 +27,6 @@ named! {
 
 impl Quantity {
     /// What it counts.
-    #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
             Self::Unexpected => "messages",

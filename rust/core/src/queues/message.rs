@@ -64,7 +64,6 @@ pub(super) fn posted(shard: &Shard, rows: Range<usize>) -> impl Iterator<Item = 
 }
 
 /// The matched messages of a shard's receivers.
-#[must_use]
 pub fn messages(classifier: &ProtocolClassifier, shard: &Shard, matches: &Matches) -> Messages {
     let mut proofs = Proofs::default();
     let message = |(row, request)| {

@@ -153,13 +153,11 @@ fn locations_with(trace: &Trace, wanted: (&str, &str)) -> FxHashSet<u64> {
 }
 
 /// Ids of the locations that are sampled by a clock which stands still in the system, and without a core.
-#[must_use]
 pub fn of_user_time(trace: &Trace) -> FxHashSet<u64> {
     locations_with(trace, USER_TIME)
 }
 
 /// Mean time between the samples of triggers that follow a clock, ticks, by their ids.
-#[must_use]
 pub fn periods(trace: &Trace) -> FxHashMap<u32, f64> {
     let generators = trace.records().interrupt_generators.iter();
     let clocks = generators.filter(|of| of.interrupt_generator_mode != InterruptGeneratorMode::COUNT);

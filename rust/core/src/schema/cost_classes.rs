@@ -263,7 +263,6 @@ classes! {
 
 impl CostMetric {
     /// Whether it is a delay cost: of a class, or unattributed.
-    #[must_use]
     pub fn is_delay_cost(self) -> bool {
         (Self::DelayLateSender..=Self::DelayUnattributed).contains(&self)
     }
@@ -278,43 +277,36 @@ impl Class {
     }
 
     /// Short name, as in the names of the metrics.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
     /// Whether Scalasca 2.6 computes its costs.
-    #[must_use]
     pub fn is_known_to_scalasca(self) -> bool {
         self.row().is_known_to_scalasca
     }
 
     /// Whether it is a wait for a message.
-    #[must_use]
     pub fn is_message(self) -> bool {
         matches!(self, Self::LateSender | Self::LateReceiver)
     }
 
     /// Costs of delays that caused such waits directly.
-    #[must_use]
     pub fn short_term(self) -> CostMetric {
         self.row().short_term
     }
 
     /// Costs of delays that caused such waits through other waits.
-    #[must_use]
     pub fn long_term(self) -> CostMetric {
         self.row().long_term
     }
 
     /// The part of such waits that earlier waits of the causing process explain.
-    #[must_use]
     pub fn indirect(self) -> Option<CostMetric> {
         self.row().indirect
     }
 
     /// The part of such waits that made others wait later.
-    #[must_use]
     pub fn propagating(self) -> Option<CostMetric> {
         self.row().propagating
     }

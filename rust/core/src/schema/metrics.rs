@@ -60,7 +60,6 @@ macro_rules! metrics {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// Unique name, as in Scalasca and Cube.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
@@ -100,13 +99,11 @@ macro_rules! metrics_of_rows {
 
         impl Metric {
             /// What its values count.
-            #[must_use]
             pub fn unit(self) -> Unit {
                 match self { $(Self::$variant => unit!($($unit)?)),+ }
             }
 
             /// What it is, in a sentence.
-            #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii_start()),+ }
             }

@@ -76,13 +76,11 @@ pub enum Position {
 
 impl Position {
     /// Whether it is completion: the time of an operation after all processes have arrived.
-    #[must_use]
     pub fn is_completion(self) -> bool {
         matches!(self, Self::End | Self::EndRecord)
     }
 
     /// Whether it lies where its location runs nothing, and so is not part of the metric time.
-    #[must_use]
     pub fn is_idle(self) -> bool {
         matches!(self, Self::Ahead | Self::AheadOfLatency | Self::BeginOfWhole)
     }
@@ -122,26 +120,22 @@ impl Pattern {
     pub const ALL: &[Self] = PATTERNS;
 
     /// The pattern of a metric.
-    #[must_use]
     pub fn of(kind: Metric) -> Option<&'static Self> {
         PATTERNS.get(usize::from(ROW[kind as usize]))
     }
 
     /// In whose calls it occurs.
-    #[must_use]
     pub fn paradigm(&self) -> Paradigm {
         Paradigm::of(self.kind)
     }
 
     /// Whether a device waits for another one.
-    #[must_use]
     pub fn is_of_devices(&self) -> bool {
         self.paradigm() == Paradigm::Ccl
     }
 
     /// The cost class of a wait state; `None` for parts of other wait states, for completion, and for waits without
     /// costs.
-    #[must_use]
     pub fn class_of(kind: Metric) -> Option<Class> {
         Self::of(kind).and_then(|pattern| pattern.class)
     }

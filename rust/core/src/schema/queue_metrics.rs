@@ -66,7 +66,6 @@ metrics! {
 
 impl QueueMetric {
     /// What its values count.
-    #[must_use]
     pub fn unit(self) -> Unit {
         match self {
             Self::UnexpectedTime | Self::PostedTime => Unit::Time,

@@ -34,7 +34,6 @@ pub enum Type {
 
 impl Type {
     /// Name of the type in Arrow and in the manifest of a result.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",

@@ -37,7 +37,6 @@ pub struct Bounds {
 
 impl Bounds {
     /// The bounds of a recorded run.
-    #[must_use]
     pub fn new(recording: &dyn Recording, definitions: &DefinitionIndex) -> Self {
         let step = definitions.locations.len().div_ceil(ASKED).max(1);
         let busy = definitions.locations.iter().step_by(step).filter(|location| location.events > 0);
@@ -75,7 +74,6 @@ impl Bounds {
     }
 
     /// All plausible times.
-    #[must_use]
     pub fn range(self) -> RangeInclusive<i64> {
         self.first..=self.last
     }

@@ -28,7 +28,6 @@ pub struct Usage {
 
 impl Usage {
     /// Whether nothing was used.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -93,7 +92,6 @@ type Factor = (u64, u64);
 
 impl UsageClasses {
     /// Those of a run: classes without fixed times that count nothing but the use of the system, if there are samples.
-    #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
         if definitions.interrupt_generators.is_empty() {
             return Self::default();
@@ -115,7 +113,6 @@ impl UsageClasses {
     }
 
     /// Whether a metric class is one of them.
-    #[must_use]
     #[inline]
     pub fn contains(&self, class: u32) -> bool {
         !self.members.is_empty() && self.members.contains_key(&class)

@@ -82,39 +82,33 @@ impl CallTree {
     }
 
     /// All nodes; the index of a node is its call path.
-    #[must_use]
     pub fn nodes(&self) -> &[CallPath] {
         &self.nodes
     }
 
     /// Number of call paths.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
     /// Whether there are no call paths.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
     /// The region of a call path.
-    #[must_use]
     #[inline]
     pub fn region(&self, callpath: CallPathId) -> RegionKey {
         self.nodes[callpath].region
     }
 
     /// The caller of a call path, or none at a root.
-    #[must_use]
     #[inline]
     pub fn parent(&self, callpath: CallPathId) -> CallPathId {
         self.nodes[callpath].parent
     }
 
     /// The call path of `region` called from `parent`, if there is one.
-    #[must_use]
     pub fn known_child(&self, parent: CallPathId, region: RegionKey) -> Option<CallPathId> {
         self.children.get(&(parent, region)).copied()
     }

@@ -11,7 +11,6 @@ use crate::parallel::iter::prelude::*;
 const CHUNKS_A_THREAD: u64 = 4;
 
 /// Whether several threads should share the reading of a location, given that there are only `shards` shards.
-#[must_use]
 pub fn worth_sharing(events: &Events<'_>, shards: usize) -> bool {
     let threads = rayon::current_num_threads();
     shards < threads && events.chunk_count() >= CHUNKS_A_THREAD * threads as u64

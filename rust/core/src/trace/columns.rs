@@ -65,7 +65,6 @@ impl Events {
 
     /// What runs behind an event, if any call is open there.
     #[inline]
-    #[must_use]
     pub fn running_after(&self, tree: &CallTree, position: u32) -> CallPathId {
         let callpath = self.callpath(position);
         if !self.is_leave(position) {
@@ -81,19 +80,16 @@ impl Events {
 
     /// Number of events.
     #[inline]
-    #[must_use]
     pub fn len(&self) -> usize {
         self.time.len()
     }
 
     /// Whether there are no events.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.time.is_empty()
     }
 
     /// The call path that is entered or left at a position.
-    #[must_use]
     #[inline]
     pub fn callpath(&self, position: u32) -> CallPathId {
         CallPathId::new(self.node[position as usize] & !LEAVE)
@@ -106,7 +102,6 @@ impl Events {
     }
 
     /// Position of the first Enter of one of the given call paths, at or after one position and before another.
-    #[must_use]
     pub fn next_enter(&self, positions: Range<u32>, callpaths: &[bool]) -> Option<u32> {
         let nodes = &self.node[positions.start as usize..positions.end as usize];
         // The mark of a Leave makes it larger than the number of any call path.
@@ -115,7 +110,6 @@ impl Events {
     }
 
     /// Whether the event at a position is a Leave.
-    #[must_use]
     #[inline]
     pub fn is_leave(&self, position: u32) -> bool {
         self.node[position as usize] & LEAVE != 0
@@ -211,14 +205,12 @@ pub struct Partitions {
 
 impl Partitions {
     /// Those of a send or a receive, in rows that are sorted by it.
-    #[must_use]
     pub fn of(rows: &[Self], row: usize) -> &[Self] {
         let rows = &rows[rows.partition_point(|partitions| (partitions.row as usize) < row)..];
         &rows[..rows.partition_point(|partitions| partitions.row as usize == row)]
     }
 
     /// Whether they have something in common with partitions of the other side, which may divide the message otherwise.
-    #[must_use]
     pub fn overlap(&self, other: &Self) -> bool {
         let begin = |of: &Self, parts: &Self| u64::from(of.first) * u64::from(parts.count);
         let end = |of: &Self, parts: &Self| (u64::from(of.last) + 1) * u64::from(parts.count);
@@ -303,7 +295,6 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// Whether the operation completes only after a reply from the target.
-    #[must_use]
     pub fn is_fetching(self) -> bool {
         matches!(self, Self::Get | Self::FetchingAtomic)
     }
@@ -409,7 +400,6 @@ pub struct Synchronization {
 
 impl Synchronization {
     /// What stands for the id of a notification in place of that of a lock: one more, and 0 for a notification without id.
-    #[must_use]
     pub fn notification(id: Option<u64>) -> u64 {
         id.map_or(0, |id| id.saturating_add(1))
     }
@@ -453,7 +443,6 @@ named! {
 
 impl IoKind {
     /// Whether it takes time of its own between two records; the time of other kinds is that of their call.
-    #[must_use]
     pub fn is_operation(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::Flush)
     }

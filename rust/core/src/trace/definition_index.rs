@@ -74,7 +74,6 @@ impl Comm {
     }
 
     /// The process that has `rank` as seen from process `me`.
-    #[must_use]
     #[inline]
     pub fn peer(&self, rank: u32, me: ProcessId) -> Option<ProcessId> {
         match &*self.members {
@@ -86,7 +85,6 @@ impl Comm {
     }
 
     /// The rank of a process.
-    #[must_use]
     #[inline]
     pub fn rank(&self, process: ProcessId) -> Option<u32> {
         match &*self.members {
@@ -100,7 +98,6 @@ impl Comm {
     }
 
     /// The members of a communicator of processes that are the same for everybody.
-    #[must_use]
     pub fn processes(&self) -> Option<&[ProcessId]> {
         match &*self.members {
             Members::Processes(members) | Members::Some { members, .. } => Some(members),
@@ -160,7 +157,6 @@ impl DefinitionIndex {
     pub const DEEP: usize = 256;
 
     /// How messages name a location, before a time: by rank and thread, or by its id if it belongs to no process.
-    #[must_use]
     pub fn label(&self, location: &Location) -> String {
         match self.processes.get(location.process.index()) {
             None => format!("location {}", location.id),
@@ -170,7 +166,6 @@ impl DefinitionIndex {
     }
 
     /// Resolves the definitions of an archive.
-    #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
         let mut diagnostics = Vec::new();
         let (locations, processes) = order_locations(definitions, &mut diagnostics);
@@ -266,34 +261,29 @@ impl DefinitionIndex {
     }
 
     /// The window with an id.
-    #[must_use]
     #[inline]
     pub fn window(&self, id: u32) -> Option<WindowId> {
         self.window_by_id.get(&id).copied()
     }
 
     /// The group with an id.
-    #[must_use]
     pub fn group(&self, id: u32) -> Option<GroupId> {
         self.group_by_id.get(&id).copied()
     }
 
     /// The communicator of a window.
-    #[must_use]
     #[inline]
     pub fn window_comm(&self, window: WindowId) -> Option<&Comm> {
         self.comms.get(self.windows[window].comm.index())
     }
 
     /// Whether each process has a window for itself alone.
-    #[must_use]
     pub fn is_own_window(&self, window: WindowId) -> bool {
         let known = self.windows.get(window.index()).and_then(|_| self.window_comm(window));
         known.is_some_and(|comm| *comm.members == Members::OwnProcess)
     }
 
     /// The processes of a group as process `me` sees it; none if the group is unknown.
-    #[must_use]
     pub fn group_members<'a>(&'a self, group: GroupId, me: &'a ProcessId) -> &'a [ProcessId] {
         match self.groups.get(group.index()) {
             Some(Members::Processes(processes)) => processes,
@@ -303,14 +293,12 @@ impl DefinitionIndex {
     }
 
     /// The communicator with an id.
-    #[must_use]
     #[inline]
     pub fn comm(&self, id: u32) -> Option<CommId> {
         self.comm_by_id.get(&id).copied()
     }
 
     /// The master thread of a process.
-    #[must_use]
     #[inline]
     pub fn master(&self, process: ProcessId) -> LocationId {
         self.processes[process].locations.start

@@ -68,13 +68,11 @@ impl DeviceCall {
     }
 
     /// Whether it waits for devices.
-    #[must_use]
     pub fn is_synchronization(self) -> bool {
         matches!(self, Self::AwaitDevice | Self::AwaitStream | Self::AwaitEvent | Self::Copy)
     }
 
     /// Whether it launches a kernel or a copy, or copies itself.
-    #[must_use]
     pub fn is_launch(self) -> bool {
         matches!(self, Self::Launch | Self::Transfer | Self::Copy)
     }

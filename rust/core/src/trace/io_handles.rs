@@ -20,7 +20,6 @@ pub struct IoHandle {
 
 impl IoHandle {
     /// Whether a handle of another paradigm operates it, so that what it does is counted there.
-    #[must_use]
     pub fn is_nested(&self) -> bool {
         self.is_nested
     }
@@ -71,19 +70,16 @@ impl IoHandles {
     }
 
     /// The handle with an id.
-    #[must_use]
     pub fn handle(&self, id: u32) -> Option<&IoHandle> {
         self.by_id.get(&id)
     }
 
     /// String id of the name of the file with an id.
-    #[must_use]
     pub fn file(&self, id: u32) -> Option<u32> {
         self.files.get(&id).copied()
     }
 
     /// String id of the name of the I/O paradigm with an id.
-    #[must_use]
     pub fn paradigm(&self, id: u8) -> Option<u32> {
         self.paradigms.get(&id).copied()
     }

@@ -168,13 +168,11 @@ impl Trace {
     }
 
     /// All definition records, with the names of things.
-    #[must_use]
     pub fn records(&self) -> &Definitions {
         self.recording.definitions()
     }
 
     /// Where the run was read from.
-    #[must_use]
     pub fn recording(&self) -> &Arc<dyn Recording> {
         &self.recording
     }
@@ -190,7 +188,6 @@ impl Trace {
     }
 
     /// The shard of a location that this process owns.
-    #[must_use]
     #[inline]
     pub fn shard(&self, location: LocationId) -> &Shard {
         &self.shards[self.position(location)]
@@ -202,14 +199,12 @@ impl Trace {
     }
 
     /// Position of the shard of a location among those of this process.
-    #[must_use]
     #[inline]
     pub fn position(&self, location: LocationId) -> usize {
         self.exchange.position(self.shard_of[location])
     }
 
     /// Whether this process of the analysis owns a location.
-    #[must_use]
     pub fn owns(&self, location: LocationId) -> bool {
         self.exchange.own().contains(&self.shard_of[location])
     }
@@ -222,20 +217,17 @@ impl Trace {
     }
 
     /// Whether any event file of a process is truncated.
-    #[must_use]
     pub fn is_truncated(&self, process: ProcessId) -> bool {
         self.truncated.binary_search(&process).is_ok()
     }
 
     /// The class of a region instance's region.
-    #[must_use]
     #[inline]
     pub fn class(&self, shard: &Shard, instance: InstanceId) -> RegionClass {
         self.regions.class(self.tree.region(shard.callpath(instance)))
     }
 
     /// Index of the shard that owns a process.
-    #[must_use]
     #[inline]
     pub fn owner(&self, process: ProcessId) -> u32 {
         self.shard_of[self.definitions.master(process)]
@@ -260,7 +252,6 @@ impl Trace {
     }
 
     /// First and last time of the run in ticks; `None` if nothing was recorded.
-    #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         self.span
     }

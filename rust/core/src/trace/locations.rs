@@ -27,13 +27,11 @@ pub struct Location {
 
 impl Location {
     /// Whether it is a thread of a CPU.
-    #[must_use]
     pub fn is_thread(&self) -> bool {
         matches!(self.kind, LocationType::CPU_THREAD | LocationType::UNKNOWN)
     }
 
     /// Whether it is a stream of an accelerator.
-    #[must_use]
     pub fn is_stream(&self) -> bool {
         self.kind == LocationType::ACCELERATOR_STREAM
     }

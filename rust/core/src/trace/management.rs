@@ -26,7 +26,6 @@ pub struct Management {
 }
 
 /// The management of all teams that a location is part of, in the order of time.
-#[must_use]
 pub fn management(shard: &Shard, location: LocationId) -> Vec<Management> {
     let mut all = Vec::new();
     let teams = shard.teams.of(shard.local(location)).iter();
@@ -49,7 +48,6 @@ pub fn management(shard: &Shard, location: LocationId) -> Vec<Management> {
 }
 
 /// Whether a location forked the team that it is part of.
-#[must_use]
 pub fn is_forker(shard: &Shard, location: LocationId, team: &Team) -> bool {
     location == shard.location_of(&shard.forks, team.fork)
 }
@@ -63,14 +61,12 @@ pub struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// Begins with the first.
-    #[must_use]
     pub fn new(all: &'a [Management]) -> Self {
         Self { all, next: 0 }
     }
 
     /// Whether nothing is managed before a time that has not been passed.
     #[inline]
-    #[must_use]
     pub fn is_done_until(&self, time: i64) -> bool {
         self.all.get(self.next).is_none_or(|management| management.begin >= time)
     }

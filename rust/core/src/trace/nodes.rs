@@ -12,7 +12,6 @@ use crate::ids::ProcessId;
 /// The node of each process, by the id of its definition; `u32::MAX` if it is unknown.
 ///
 /// That is the nearest place above its location group that is a node by its class, or that shares memory; without one, the group's parent.
-#[must_use]
 pub fn nodes(trace: &Trace) -> Vec<u32> {
     let records = trace.records();
     let shared: FxHashSet<u32> = records

@@ -21,7 +21,6 @@ use super::unknown_libraries::library_of;
 /// assert_eq!(terms("main", "COMPILER", "FUNCTION"), ("compiler".to_owned(), "function".to_owned()));
 /// assert_eq!(terms("upcxx::barrier()", "COMPILER", "FUNCTION"), ("upcxx".to_owned(), "function".to_owned()));
 /// ```
-#[must_use]
 pub fn terms(name: &str, paradigm: &str, role: &str) -> (String, String) {
     let (paradigm, role) = (paradigm.to_lowercase(), role.to_lowercase());
     let bare = bare(name);

@@ -147,13 +147,11 @@ pub enum RegionClass {
 
 impl RegionClass {
     /// Whether the region is a call of the MPI library.
-    #[must_use]
     pub fn is_mpi(self) -> bool {
         self.library() == Some(Library::Mpi)
     }
 
     /// The communication library that the region is a call of.
-    #[must_use]
     #[expect(clippy::match_same_arms, reason = "one line a family of calls")]
     pub fn library(self) -> Option<Library> {
         use RegionClass as Class;
@@ -178,26 +176,22 @@ impl RegionClass {
     }
 
     /// Whether it is a kernel that communicates with other devices.
-    #[must_use]
     pub fn is_device_communication(self) -> bool {
         matches!(self, Self::DeviceCollective | Self::DeviceMessage)
     }
 
     /// Whether the call asks whether something is done, and returns at once.
-    #[must_use]
     pub fn is_test(self) -> bool {
         matches!(self, Self::Test | Self::WinTest | Self::ShmemTestLock | Self::ShmemTest | Self::ArmciTest)
             || self == Self::UpcTest
     }
 
     /// Whether the call starts or shuts down MPI.
-    #[must_use]
     pub fn is_start_or_end(self) -> bool {
         matches!(self, Self::Init | Self::Finalize | Self::SessionInit | Self::SessionFinalize)
     }
 
     /// Whether the call shuts a communication library down.
-    #[must_use]
     pub fn is_shutdown(self) -> bool {
         matches!(self, Self::Finalize | Self::SessionFinalize | Self::ShmemFinalize | Self::ArmciFinalize)
             || self == Self::GaspiFinalize
@@ -205,14 +199,12 @@ impl RegionClass {
 
     /// Whether each operation on data may wait for its target, even if it only puts data: MPI and GASPI do so when operations
     /// complete, and where they return data.
-    #[must_use]
     pub fn waits_in_operations(self) -> bool {
         !matches!(self, Self::Gaspi | Self::GaspiFinalize)
             && self.library().is_some_and(|library| library != Library::Mpi)
     }
 
     /// Whether an instance of the region matters even if nothing is recorded inside.
-    #[must_use]
     #[inline]
     pub fn is_remembered(self) -> bool {
         use RegionClass::{Broadcast, ShmemAllocate, ShmemFree, ShmemQuiet, Signal, ThreadBarrier};
@@ -517,7 +509,6 @@ pub struct Region {
 
 impl Region {
     /// Whether it is a call that reads, writes or manages files.
-    #[must_use]
     pub fn is_io(&self) -> bool {
         matches!(self.role, RegionRole::FILE_IO | RegionRole::FILE_IO_METADATA)
     }
@@ -581,7 +572,6 @@ impl CopyRegions {
     const NAMES: [&str; 4] = ["copy to host", "copy to device", "copy on device", "copy between devices"];
 
     /// Whether a key is one of them.
-    #[must_use]
     pub fn contains(&self, key: RegionKey) -> bool {
         [self.to_host, self.to_device, self.on_device, self.between_devices].contains(&key)
     }
@@ -603,13 +593,11 @@ impl Regions {
     pub const IO: RegionKey = RegionKey::new(3);
 
     /// Whether a region is time of the measurement system, without records of the program.
-    #[must_use]
     pub fn is_pause(key: RegionKey) -> bool {
         key == Self::BUFFER_FLUSH || key == Self::MEASUREMENT_OFF
     }
 
     /// Collects the regions that the archive defines.
-    #[must_use]
     pub fn new(definitions: &Definitions) -> Self {
         let mut regions = vec![
             Region::artificial("UNDEFINED REGION", Paradigm::UNKNOWN),
@@ -666,13 +654,11 @@ impl Regions {
     }
 
     /// The copies that streams of devices make, if the run has both streams and windows.
-    #[must_use]
     pub fn copies(&self) -> Option<CopyRegions> {
         self.copies
     }
 
     /// The key of a region id.
-    #[must_use]
     #[inline]
     pub fn key(&self, id: u32) -> RegionKey {
         match self.dense.get(id as usize) {
@@ -682,39 +668,33 @@ impl Regions {
     }
 
     /// The class of a region.
-    #[must_use]
     #[inline]
     pub fn class(&self, key: RegionKey) -> RegionClass {
         self.classes.get(key.index()).copied().unwrap_or_default()
     }
 
     /// Whether a region is a call that reads, writes or manages files.
-    #[must_use]
     pub fn is_io(&self, key: RegionKey) -> bool {
         self.get(key).is_some_and(Region::is_io)
     }
 
     /// Whether any region has a class.
-    #[must_use]
     pub fn has(&self, class: RegionClass) -> bool {
         self.classes.contains(&class)
     }
 
     /// The region with a key; `None` for programs.
-    #[must_use]
     pub fn get(&self, key: RegionKey) -> Option<&Region> {
         self.all.get(key.index())
     }
 
     /// The region with a key.
-    #[must_use]
     pub fn region(&self, definitions: &Definitions, key: RegionKey) -> Region {
         let program = || Region::artificial(self.name(definitions, key), Paradigm::MEASUREMENT_SYSTEM);
         self.get(key).cloned().unwrap_or_else(program)
     }
 
     /// The name of the region with a key.
-    #[must_use]
     pub fn name<'a>(&'a self, definitions: &'a Definitions, key: RegionKey) -> &'a str {
         match self.get(key) {
             Some(region) => &region.name,
@@ -723,13 +703,11 @@ impl Regions {
     }
 
     /// The key of a program, by the string id of its path.
-    #[must_use]
     pub fn program(path: u32) -> RegionKey {
         RegionKey::new(Self::PROGRAM | path)
     }
 
     /// Whether a key is that of a program.
-    #[must_use]
     pub fn is_program(key: RegionKey) -> bool {
         key.number() & Self::PROGRAM != 0
     }

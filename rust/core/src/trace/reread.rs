@@ -14,7 +14,6 @@ pub struct Reread<'a> {
 
 impl Trace {
     /// Gives access to records that are not kept.
-    #[must_use]
     pub fn reread(&self) -> Reread<'_> {
         Reread { trace: self }
     }

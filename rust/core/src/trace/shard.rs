@@ -48,19 +48,16 @@ impl<T> Rows<T> {
     }
 
     /// Positions of the rows of the current location, whose range is not yet closed.
-    #[must_use]
     pub fn current(&self) -> Range<usize> {
         self.offsets.last().map_or(0, |&first| first as usize)..self.rows.len()
     }
 
     /// Positions of the rows of the i-th location of the shard.
-    #[must_use]
     pub fn range(&self, i: usize) -> Range<usize> {
         self.offsets[i] as usize..self.offsets[i + 1] as usize
     }
 
     /// Rows of the i-th location of the shard.
-    #[must_use]
     pub fn of(&self, i: usize) -> &[T] {
         &self.rows[self.range(i)]
     }
@@ -212,7 +209,6 @@ pub struct Shard {
 
 impl Shard {
     /// Number of rows of the frequent kinds.
-    #[must_use]
     pub fn rows(&self) -> [usize; 6] {
         [
             self.instances.enter.len(),
@@ -248,28 +244,24 @@ impl Shard {
     }
 
     /// Time of the Enter of an instance, ticks.
-    #[must_use]
     #[inline]
     pub fn enter(&self, instance: InstanceId) -> i64 {
         self.events.time[self.instances.enter[instance] as usize]
     }
 
     /// Time of the Leave of an instance, ticks.
-    #[must_use]
     #[inline]
     pub fn leave(&self, instance: InstanceId) -> i64 {
         self.events.time[self.instances.leave[instance] as usize]
     }
 
     /// Call path of an instance.
-    #[must_use]
     #[inline]
     pub fn callpath(&self, instance: InstanceId) -> CallPathId {
         self.events.callpath(self.instances.enter[instance])
     }
 
     /// The shard's i-th location.
-    #[must_use]
     pub fn location(&self, i: usize) -> LocationId {
         LocationId::at(self.locations.start.index() + i)
     }
@@ -281,32 +273,27 @@ impl Shard {
     }
 
     /// Position of a location within the shard.
-    #[must_use]
     #[inline]
     pub fn local(&self, location: LocationId) -> usize {
         location.index() - self.locations.start.index()
     }
 
     /// Positions within the shard of a range of locations.
-    #[must_use]
     pub fn local_locations(&self, locations: Ids<LocationId>) -> Range<usize> {
         self.local(locations.start)..self.local(locations.end)
     }
 
     /// The location that a row belongs to.
-    #[must_use]
     pub fn location_of<T>(&self, rows: &Rows<T>, row: u32) -> LocationId {
         self.location(rows.offsets.partition_point(|&offset| offset <= row) - 1)
     }
 
     /// The location that a region instance belongs to.
-    #[must_use]
     pub fn location_of_instance(&self, instance: InstanceId) -> LocationId {
         self.location(self.instance_offsets.partition_point(|&offset| offset <= instance.number()) - 1)
     }
 
     /// The location of a region instance that is probably one of `likely`: a thread may complete what another began.
-    #[must_use]
     #[inline]
     pub fn owner(&self, likely: LocationId, instance: InstanceId) -> LocationId {
         if self.instances_of(likely).range().contains(&instance.index()) {
@@ -331,7 +318,6 @@ impl Shard {
     }
 
     /// Region instances of a location.
-    #[must_use]
     pub fn instances_of(&self, location: LocationId) -> Ids<InstanceId> {
         let i = self.local(location);
         let [start, end] = [i, i + 1].map(|i| InstanceId::new(self.instance_offsets[i]));
@@ -339,14 +325,12 @@ impl Shard {
     }
 
     /// Positions of the events of a location.
-    #[must_use]
     pub fn events_of(&self, location: LocationId) -> Range<usize> {
         let i = self.local(location);
         self.event_offsets[i] as usize..self.event_offsets[i + 1] as usize
     }
 
     /// Whether a location has region instances.
-    #[must_use]
     pub fn has_calls(&self, location: LocationId) -> bool {
         let i = self.local(location);
         self.event_offsets[i] < self.event_offsets[i + 1]

@@ -22,7 +22,6 @@ pub type TaskId = (u32, u32, u64);
 pub const NO_TASK: TaskId = (u32::MAX - 1, 0, 0);
 
 /// The task that a record switches to.
-#[must_use]
 pub fn switched_to(record: &Event<'_>) -> Option<TaskId> {
     match *record {
         Event::ThreadTaskSwitch { thread_team, creating_thread, generation_number } => {
@@ -35,7 +34,6 @@ pub fn switched_to(record: &Event<'_>) -> Option<TaskId> {
 }
 
 /// The task that a record creates.
-#[must_use]
 pub fn created(record: &Event<'_>) -> Option<TaskId> {
     match *record {
         Event::ThreadTaskCreate { thread_team, creating_thread, generation_number } => {
@@ -58,7 +56,6 @@ pub struct TaskStacks {
 impl TaskStacks {
     /// Puts the parts of tasks together. Of tasks that were only seen to have open calls when a location ended, those
     /// count that went on elsewhere; of others it is `certain` that their calls do not nest.
-    #[must_use]
     pub fn new(tasks: &FxHashMap<TaskId, bool>, mut parts: Vec<TaskPart>) -> Self {
         parts.retain(|part| tasks.contains_key(&part.task));
         parts.sort_by_key(|part| (part.task, part.begin));
@@ -83,7 +80,6 @@ impl TaskStacks {
     }
 
     /// The calls that a task continues with at the n-th part of a task on a location.
-    #[must_use]
     pub fn open(&self, location: LocationId, number: u32) -> &[RegionKey] {
         self.open.get(&(location, number)).map_or(&[], Vec::as_slice)
     }
@@ -115,13 +111,11 @@ pub struct TaskParts<'a> {
 
 impl<'a> TaskParts<'a> {
     /// Nothing yet.
-    #[must_use]
     pub fn new(regions: &'a Regions, location: LocationId) -> Self {
         Self { regions, location, number: 0, running: None, hosts: Vec::new(), parts: Vec::new() }
     }
 
     /// What was found.
-    #[must_use]
     pub fn finish(mut self) -> Vec<TaskPart> {
         self.parts.extend(self.running.into_iter().chain(self.hosts.into_iter().flatten()));
         self.parts

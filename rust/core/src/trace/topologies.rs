@@ -20,7 +20,6 @@ pub struct Topology {
 
 impl Topology {
     /// The ranks next to a rank in each dimension, in ascending order, without itself; none beyond the last rank.
-    #[must_use]
     pub fn neighbors(&self, rank: u32) -> &[u32] {
         let rank = rank as usize;
         self.begins.get(rank..rank + 2).map_or(&[], |range| &self.neighbors[range[0] as usize..range[1] as usize])
@@ -91,19 +90,16 @@ impl Topologies {
     }
 
     /// The number of the only topology that a process and all others in it are part of.
-    #[must_use]
     pub fn only(&self, process: ProcessId) -> Option<u32> {
         self.of_process.get(&process).copied()
     }
 
     /// The topology with a number.
-    #[must_use]
     pub fn get(&self, number: u32) -> &Topology {
         &self.all[number as usize]
     }
 
     /// The topology of a communicator.
-    #[must_use]
     pub fn of(&self, comm: CommId) -> Option<&Topology> {
         self.of_comm.get(&comm).map(|&number| self.get(number))
     }

@@ -38,7 +38,6 @@ pub fn all() -> impl Iterator<Item = &'static str> {
 /// assert_eq!(library_of("upcxx::future<int> upcxx::rget<int>(upcxx::global_ptr<int>)"), Some("upcxx"));
 /// assert_eq!(library_of("void relax(upcxx::global_ptr<int>)"), None);
 /// ```
-#[must_use]
 pub fn library_of(name: &str) -> Option<&'static str> {
     let function = function(name);
     let begins = |prefix: &str| match prefix.strip_suffix('A') {

@@ -9,7 +9,6 @@ use crate::trace::columns::{COLLECTIVE_IO, Collective};
 use crate::trace::{Shard, Trace};
 
 /// Counts the profile, sends and collective operations of a shard.
-#[must_use]
 pub fn book(trace: &Trace, shard: &Shard) -> Findings {
     let mut cells = Accumulator::new(&trace.tree);
     for i in 0..shard.locations.len() {

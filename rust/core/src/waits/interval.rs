@@ -25,7 +25,6 @@ pub(crate) const ANY_TIME: Range<i64> = i64::MIN..i64::MAX;
 /// Begin of each wait state, ticks.
 ///
 /// `waits` must be ordered by location and time, as the analysis returns them.
-#[must_use]
 pub fn begins(trace: &Trace, waits: &[WaitState]) -> Vec<i64> {
     let mut begins = Vec::with_capacity(waits.len());
     each_stretch(trace, waits, |number, time| {

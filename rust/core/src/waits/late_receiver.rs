@@ -45,7 +45,6 @@ pub const INFERRED_COMPLETIONS: &str = "WHYWAIT::INFERRED_COMPLETIONS";
 /// Decides which possible Late Receivers of a shard's sends count.
 ///
 /// `candidates` has the time for which calls waited for the sender of one of their receives, ticks.
-#[must_use]
 pub fn detect(
     trace: &Trace,
     shard: &Shard,

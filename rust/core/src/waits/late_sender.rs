@@ -93,7 +93,6 @@ struct Instance {
 }
 
 /// Detects the Late Senders of a shard from its matched receives.
-#[must_use]
 pub fn detect(
     trace: &Trace,
     shard: &Shard,

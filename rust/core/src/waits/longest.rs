@@ -15,7 +15,6 @@ pub(crate) type Longest = BinaryHeap<Reverse<(i64, Reverse<usize>)>>;
 /// Returns the positions of the longest wait states of each kind, in ascending order.
 ///
 /// There are at most `count` of a kind. If several are equally long, the first are returned.
-#[must_use]
 pub fn of_each_kind(waits: &PerShard<WaitState>, count: usize) -> Vec<usize> {
     let shards: Vec<_> = waits.of_shards().enumerate().collect();
     let of_shards: Vec<Vec<Longest>> = shards

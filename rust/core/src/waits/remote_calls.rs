@@ -173,7 +173,6 @@ impl RemoteCalls {
 
     /// A call that is known in this process, by location and region instance.
     #[inline]
-    #[must_use]
     pub fn get(&self, trace: &Trace, (location, instance): (LocationId, InstanceId)) -> Call {
         let shard = trace.shard_of[location];
         if trace.owns(location) {

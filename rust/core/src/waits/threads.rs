@@ -25,7 +25,6 @@ use crate::trace::locations::Process;
 use crate::trace::{RegionClass, Shard, Trace};
 
 /// Detects waits and management time in the thread teams of a shard.
-#[must_use]
 pub fn detect(trace: &Trace, shard: &Shard) -> Findings {
     let mut findings = Findings::default();
     for process in shard.processes {

@@ -43,7 +43,6 @@ pub enum LimitingFactor {
 
 impl LimitingFactor {
     /// Name in tables; none if there is only one.
-    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Only => None,
@@ -55,7 +54,6 @@ impl LimitingFactor {
 
 impl WaitState {
     /// A call waits for another call, given as location and region instance.
-    #[must_use]
     pub fn new(kind: Metric, call: (LocationId, InstanceId), waiting: i64, cause: (LocationId, InstanceId)) -> Self {
         let ((location, instance), (cause_location, cause_instance)) = (call, cause);
         let last = LimitingFactor::Only;
@@ -63,26 +61,22 @@ impl WaitState {
     }
 
     /// Whether a call waits for a message: its send, or its receive.
-    #[must_use]
     pub fn is_for_message(&self) -> bool {
         Pattern::class_of(self.kind).is_some_and(Class::is_message)
     }
 
     /// Whether a device waits for another one.
-    #[must_use]
     pub fn is_of_devices(&self) -> bool {
         Pattern::of(self.kind).is_some_and(Pattern::is_of_devices)
     }
 
     /// A wait without a cause (completion times).
-    #[must_use]
     pub fn without_cause(kind: Metric, call: (LocationId, InstanceId), waiting: i64) -> Self {
         Self::new(kind, call, waiting, (LocationId::NONE, InstanceId::NONE))
     }
 }
 
 /// For each metric number, whether any wait state is of this kind.
-#[must_use]
 pub fn kinds(waits: &PerShard<WaitState>) -> Vec<bool> {
     let shards: Vec<&[WaitState]> = waits.of_shards().collect();
     let marks = shards.into_par_iter().map(|waits| Metric::marked(waits.iter().map(|wait| wait.kind)));

@@ -159,7 +159,6 @@ impl Simulator {
     }
 
     /// Transfer times by locality, protocol and size, for classes with enough receives that had to wait.
-    #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
@@ -262,7 +261,6 @@ impl Simulator {
     }
 
     /// New times of all Enters and Leaves of this process of the analysis, by shard and in the order of its events, ticks.
-    #[must_use]
     pub fn events(&self, trace: &Trace, simulation: &Simulation) -> Vec<Vec<i64>> {
         retime::all_events(trace, &self.graph, &simulation.shape, &simulation.times)
     }
@@ -308,7 +306,6 @@ impl Simulation {
     }
 
     /// From the begin to the end of the simulated focus, ticks.
-    #[must_use]
     pub fn focus_length(&self) -> i64 {
         self.focus.1 - self.focus.0
     }

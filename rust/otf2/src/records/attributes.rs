@@ -44,19 +44,16 @@ impl<'a> Attributes<'a> {
     pub const NONE: Attributes<'static> = Attributes::new(&[]);
 
     /// Attributes to be written.
-    #[must_use]
     pub const fn new(attributes: &'a [AttributeValue]) -> Self {
         Self { repr: Repr::Given(attributes) }
     }
 
     /// Whether there are no attributes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
     /// The attributes in file order.
-    #[must_use]
     pub const fn iter(&self) -> AttributesIter<'a> {
         match self.repr {
             Repr::Encoded { from, maps } => AttributesIter { rest: Rest::Encoded { from, maps, list: None, left: 0 } },

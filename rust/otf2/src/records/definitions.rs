@@ -138,7 +138,6 @@ macro_rules! definitions {
 
         impl Definition {
             /// The definition, borrowed.
-            #[must_use]
             pub const fn borrowed(&self) -> DefinitionRef<'_> {
                 match self {
                     $( Definition::$name(record) => DefinitionRef::$name(record), )*
@@ -155,7 +154,6 @@ macro_rules! definitions {
             }
 
             /// Name in OTF2 of the record with this number.
-            #[must_use]
             pub const fn name_of(id: u8) -> &'static str {
                 match id {
                     $( $id => label!($name $(, $kind)?), )*
@@ -166,7 +164,6 @@ macro_rules! definitions {
 
         impl DefinitionRef<'_> {
             /// Number of the record.
-            #[must_use]
             pub const fn id(self) -> u8 {
                 match self {
                     $( DefinitionRef::$name(_) => $id, )*
@@ -175,13 +172,11 @@ macro_rules! definitions {
             }
 
             /// Name of the record in OTF2.
-            #[must_use]
             pub const fn kind(self) -> &'static str {
                 Definition::name_of(self.id())
             }
 
             /// The definition, copied.
-            #[must_use]
             pub fn to_owned(self) -> Definition {
                 match self {
                     $( DefinitionRef::$name(record) => Definition::$name(record.clone()), )*
@@ -226,7 +221,6 @@ macro_rules! definitions {
 
         impl Lists {
             /// Names in OTF2 of the kinds that occur, by record number.
-            #[must_use]
             pub fn kinds(&self) -> Vec<&'static str> {
                 let mut kinds = Vec::new();
                 $( if !self.$list.is_empty() { kinds.push(label!($name $(, $kind)?)); } )*
@@ -247,7 +241,6 @@ macro_rules! definitions {
             }
 
             /// The definition at a position of the file.
-            #[must_use]
             pub fn at(&self, position: usize) -> Option<DefinitionRef<'_>> {
                 self.order.get(position).map(|entry| self.entry(*entry))
             }
@@ -261,13 +254,11 @@ macro_rules! definitions {
             }
 
             /// Number of definitions.
-            #[must_use]
             pub const fn len(&self) -> usize {
                 self.order.len()
             }
 
             /// Whether there are no definitions.
-            #[must_use]
             pub const fn is_empty(&self) -> bool {
                 self.order.is_empty()
             }
@@ -461,7 +452,6 @@ record! {
 
 impl ClockOffset {
     /// The local time and the difference.
-    #[must_use]
     pub fn point(&self) -> (u64, i64) {
         (self.time, self.offset)
     }

@@ -127,7 +127,6 @@ macro_rules! events {
         impl<'a> Event<'a> {
             /// Number of the record.
             #[inline]
-            #[must_use]
             pub const fn id(&self) -> u8 {
                 match self {
                     $( Event::$name { .. } => $id, )*
@@ -136,13 +135,11 @@ macro_rules! events {
             }
 
             /// Name of the record in OTF2.
-            #[must_use]
             pub const fn name(&self) -> &'static str {
                 Self::name_of(self.id())
             }
 
             /// Name in OTF2 of the record with this number.
-            #[must_use]
             pub const fn name_of(id: u8) -> &'static str {
                 match id {
                     $( $id => stringify!($name), )*
@@ -151,7 +148,6 @@ macro_rules! events {
             }
 
             /// The event with empty lists: it borrows nothing from the file any more.
-            #[must_use]
             pub fn without_lists(&self) -> Event<'static> {
                 match *self {
                     $( Event::$name { $( $field ),* } => Event::$name { $( $field: $field.detached() ),* }, )*

@@ -16,7 +16,6 @@ impl GroupTypePre12 {
     }
 
     /// The value that writers store for old readers.
-    #[must_use]
     pub fn of(group_type: GroupType, paradigm: Paradigm, flags: GroupFlag) -> Self {
         if flags != GroupFlag::NONE {
             return Self::UNKNOWN;
@@ -91,7 +90,6 @@ impl RegionType {
     }
 
     /// The value that writers store for old readers.
-    #[must_use]
     pub fn of(role: RegionRole, paradigm: Paradigm, flags: RegionFlag) -> Self {
         match (role, paradigm) {
             (RegionRole::FUNCTION, Paradigm::UNKNOWN | Paradigm::COMPILER) => Self::FUNCTION,

@@ -15,7 +15,6 @@ pub struct TypedValue {
 
 impl TypedValue {
     /// The value as field value.
-    #[must_use]
     pub fn value(self) -> Value<'static> {
         let bits = self.bits;
         match self.kind {
@@ -132,13 +131,11 @@ pub type StringRefs<'a> = List<'a, u32>;
 #[expect(private_bounds, reason = "the two instances have public names")]
 impl<'a, T: Element> List<'a, T> {
     /// A list to be written.
-    #[must_use]
     pub const fn new(values: &'a [T]) -> Self {
         Self { repr: Repr::Given(values) }
     }
 
     /// Number of values.
-    #[must_use]
     pub const fn len(&self) -> usize {
         match &self.repr {
             Repr::Encoded { count, .. } => *count as usize,
@@ -147,13 +144,11 @@ impl<'a, T: Element> List<'a, T> {
     }
 
     /// Whether there are no values.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The values in order.
-    #[must_use]
     pub const fn iter(&self) -> ListIter<'a, T> {
         ListIter { rest: self.repr }
     }

@@ -17,7 +17,6 @@ const MASK: [u64; 9] =
 
 impl<'a> Decoder<'a> {
     /// A decoder at the begin of `bytes`.
-    #[must_use]
     pub const fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { bytes, position: 0, end: bytes.len(), order }
     }
@@ -44,7 +43,6 @@ impl<'a> Decoder<'a> {
     }
 
     /// Byte order of the numbers.
-    #[must_use]
     pub const fn order(&self) -> ByteOrder {
         self.order
     }
@@ -56,32 +54,27 @@ impl<'a> Decoder<'a> {
     }
 
     /// Position in the bytes.
-    #[must_use]
     pub const fn position(&self) -> usize {
         self.position
     }
 
     /// Number of bytes before the limit.
     #[inline]
-    #[must_use]
     pub const fn remaining(&self) -> usize {
         self.end - self.position
     }
 
     /// Whether the limit is reached.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.position >= self.end
     }
 
     /// The byte at the current position.
-    #[must_use]
     pub fn peek(&self) -> Option<u8> {
         if self.is_empty() { None } else { self.bytes.get(self.position).copied() }
     }
 
     /// A fault at the current position.
-    #[must_use]
     pub const fn fault(&self, expected: &'static str) -> Fault {
         Fault { offset: self.position, expected, cut: false }
     }
@@ -233,7 +226,6 @@ impl<'a> Decoder<'a> {
 
     /// All bytes before the limit.
     #[inline]
-    #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..self.end]
     }

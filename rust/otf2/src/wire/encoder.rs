@@ -15,20 +15,17 @@ pub struct Encoder {
 
 impl Encoder {
     /// An empty encoder.
-    #[must_use]
     pub const fn new(order: ByteOrder) -> Self {
         Self { buffer: Vec::new(), end: 0, order, refusal: None }
     }
 
     /// The bytes written since the last [`clear`](Self::clear).
     #[inline]
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.end]
     }
 
     /// Byte order of the output.
-    #[must_use]
     pub const fn order(&self) -> ByteOrder {
         self.order
     }
@@ -61,7 +58,6 @@ impl Encoder {
 
     /// The reason why something could not be written, if any.
     #[inline]
-    #[must_use]
     pub const fn refusal(&self) -> Option<&'static str> {
         self.refusal
     }

@@ -30,7 +30,6 @@ pub enum ByteOrder {
 
 impl ByteOrder {
     /// The order that the second byte of a chunk denotes.
-    #[must_use]
     pub const fn from_mark(mark: u8) -> Option<Self> {
         match mark {
             0x42 => Some(ByteOrder::Little),
@@ -40,7 +39,6 @@ impl ByteOrder {
     }
 
     /// The byte that denotes this order.
-    #[must_use]
     pub const fn mark(self) -> u8 {
         match self {
             ByteOrder::Little => 0x42,

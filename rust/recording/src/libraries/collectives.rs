@@ -103,7 +103,6 @@ impl Records for Collectives {
 }
 
 /// Root of the operation as OTF2 has it.
-#[must_use]
 fn root(peer: i32) -> u32 {
     match peer {
         PEER_ROOT => CollectiveRoot::SELF.0,
@@ -114,7 +113,6 @@ fn root(peer: i32) -> u32 {
 }
 
 /// Bytes sent and received by a process whose own parts are `sent` and `received`; its copy to itself counts.
-#[must_use]
 fn bytes(operation: CollectiveOp, comm: &LocalComm, peer: i32, sent: u64, received: u64) -> (u64, u64) {
     let is_inter = comm.remote_size > 0;
     let ranks = u64::from(if is_inter { comm.remote_size } else { comm.size });

@@ -16,14 +16,12 @@ pub struct OfMessages {
 
 impl OfMessages {
     /// Those of a run.
-    #[must_use]
     pub fn new(trace: &Trace) -> Self {
         let name = |region| trace.regions.name(trace.records(), region);
         Self { synchronous: trace.tree.nodes().iter().map(|node| is_synchronous(name(node.region))).collect() }
     }
 
     /// The constraints of the messages that a shard receives.
-    #[must_use]
     pub fn of_shard(&self, trace: &Trace, shard: &Shard, matches: &Matches) -> Found {
         let needs = Needs::new(trace, shard, matches);
         let mut found = Found::default();

@@ -135,7 +135,6 @@ pub struct CounterBook<'a> {
 
 impl<'a> CounterBook<'a> {
     /// A book for the counters of a run.
-    #[must_use]
     pub fn new(definitions: &'a DefinitionIndex) -> Self {
         let counters = definitions.counters.all.len();
         Self {
@@ -152,7 +151,6 @@ impl<'a> CounterBook<'a> {
     }
 
     /// Whether each counter has fallen anywhere.
-    #[must_use]
     pub fn has_fallen(&self) -> &[bool] {
         &self.has_fallen
     }

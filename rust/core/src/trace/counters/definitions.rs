@@ -65,7 +65,6 @@ pub struct Counter {
 
 impl Counter {
     /// The meaning of its values, by their mode.
-    #[must_use]
     pub fn kind(&self) -> Kind {
         match self.mode_override.unwrap_or(self.mode) {
             MetricMode::ABSOLUTE_POINT => Kind::Samples,
@@ -79,7 +78,6 @@ impl Counter {
     }
 
     /// Factor from recorded values to values in the counter's unit.
-    #[must_use]
     pub fn factor(&self) -> f64 {
         let base: f64 = if self.base == Base::BINARY { 2.0 } else { 10.0 };
         match i32::try_from(self.exponent) {
@@ -89,13 +87,11 @@ impl Counter {
     }
 
     /// Whether a falling total was reset; a falling counter of any other source is treated as a level.
-    #[must_use]
     pub fn is_trusted(&self) -> bool {
         matches!(self.metric_type, MetricType::PAPI | MetricType::RUSAGE) || self.mode_override.is_some()
     }
 
     /// Whether each Enter and Leave has a sample.
-    #[must_use]
     pub fn is_strict(&self) -> bool {
         self.occurrence == MetricOccurrence::SYNCHRONOUS_STRICT
     }
@@ -121,7 +117,6 @@ pub struct Counters {
 
 impl Counters {
     /// Reads the definitions; members with equal definitions are the same counter. The classes of samples are no counters.
-    #[must_use]
     pub fn new(definitions: &Definitions, of_samples: &UsageClasses) -> Self {
         let mut counters = Self::default();
         let members: FxHashMap<u32, _> = definitions.metric_members.iter().map(|member| (member.id, member)).collect();
@@ -287,7 +282,6 @@ impl Counters {
     }
 
     /// The CPU threads that a record of a metric at a location covers; empty if unknown.
-    #[must_use]
     pub fn covered_threads(&self, locations: &[Location], metric: u32, location: LocationId) -> Vec<LocationId> {
         match self.instances.get(&metric) {
             Some(covered) => covered.clone(),
@@ -297,13 +291,11 @@ impl Counters {
     }
 
     /// The device streams that records of a metric also cover, sorted.
-    #[must_use]
     pub fn covered_streams(&self, metric: u32) -> &[LocationId] {
         self.streams.get(&metric).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a record of a metric covers only the location that records it, which has regions.
-    #[must_use]
     pub fn covers_only_recorder(&self, locations: &[Location], metric: u32, location: LocationId) -> bool {
         match self.instances.get(&metric) {
             Some(covered) => covered[..] == [location],
@@ -312,7 +304,6 @@ impl Counters {
     }
 
     /// The counters of a metric class or instance; `None` if it is not defined.
-    #[must_use]
     pub fn members_of(&self, metric: u32) -> Option<&[u32]> {
         self.members.get(&metric).map(Vec::as_slice)
     }

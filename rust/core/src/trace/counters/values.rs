@@ -27,7 +27,6 @@ pub struct Sample {
 
 impl Sample {
     /// The value; the counter defines whether it is a real number.
-    #[must_use]
     pub fn value(&self, is_real: bool) -> Number {
         let kind = if is_real {
             Type::DOUBLE
@@ -51,13 +50,11 @@ pub struct Number {
 
 impl Number {
     /// An integer.
-    #[must_use]
     pub fn from_integer(integer: i64) -> Self {
         Self { integer: i128::from(integer), real: 0.0 }
     }
 
     /// A recorded value; `None` if its type differs from that of its counter.
-    #[must_use]
     pub fn from_recorded(value: TypedValue, is_real: bool) -> Option<Self> {
         match (value.kind, is_real) {
             (Type::INT64, false) => Some(Self { integer: i128::from(value.bits as i64), real: 0.0 }),
@@ -68,7 +65,6 @@ impl Number {
     }
 
     /// The value as a floating-point number.
-    #[must_use]
     pub fn value(self) -> f64 {
         self.integer as f64 + self.real
     }

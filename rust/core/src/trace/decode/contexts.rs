@@ -127,7 +127,6 @@ impl Decoder<'_> {
     }
 
     /// Whether a record is a sample, or belongs to one.
-    #[must_use]
     pub fn is_of_sample(&self, record: &Event<'_>) -> bool {
         match *record {
             Event::CallingContextSample { .. } => true,

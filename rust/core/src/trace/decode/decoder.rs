@@ -201,7 +201,6 @@ pub struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder for a block of processes and their locations.
-    #[must_use]
     pub fn new(
         definitions: &'a Definitions,
         regions: &'a Regions,
@@ -380,7 +379,6 @@ impl<'a> Decoder<'a> {
     }
 
     /// The columns and the diagnostics.
-    #[must_use]
     pub fn finish(mut self) -> (Shard, Diagnostics) {
         self.settle_strays();
         let unknown = self.shard.task_instances.iter().filter(|task| task.created == i64::MIN).count();
@@ -392,32 +390,27 @@ impl<'a> Decoder<'a> {
     }
 
     /// Number of events of the current location so far.
-    #[must_use]
     pub fn decoded(&self) -> u64 {
         let before = self.shard.event_offsets.last().copied().unwrap_or(0);
         self.state.records + self.shard.events.len() as u64 - u64::from(before)
     }
 
     /// Number of Enters and Leaves of the current location in the columns so far.
-    #[must_use]
     pub fn positions(&self) -> usize {
         self.shard.events.len() - self.shard.event_offsets.last().map_or(0, |&before| before as usize)
     }
 
     /// Time of the last record, ticks; that of the record before if its own is implausible.
-    #[must_use]
     pub fn now(&self) -> i64 {
         self.state.now
     }
 
     /// The range of plausible times of records.
-    #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
     /// Number of sends and receives so far, of all locations of the block.
-    #[must_use]
     pub fn messages(&self) -> (usize, usize) {
         (self.shard.sends.rows.len(), self.shard.receives.rows.len())
     }

@@ -17,7 +17,6 @@ impl Progress {
     }
 
     /// Whether the work should stop.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }

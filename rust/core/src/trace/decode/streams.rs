@@ -66,7 +66,6 @@ impl Decoder<'_> {
     }
 
     /// Number of records of the current location that were left out.
-    #[must_use]
     pub(crate) fn skipped(&self) -> u64 {
         self.state.stream.as_ref().map_or(0, |stream| stream.skipped)
     }

@@ -209,7 +209,6 @@ impl Decoder<'_> {
     }
 
     /// Tasks whose calls may not nest in those of the threads that run them, and whether that is certain.
-    #[must_use]
     pub fn moved_tasks(&self) -> &FxHashMap<TaskId, bool> {
         &self.moved_tasks
     }

@@ -98,7 +98,6 @@ pub struct Devices {
 
 impl Devices {
     /// How long a kernel waited for other devices, exposed or not, ticks; `None` if it has no part in an operation.
-    #[must_use]
     pub fn whole_wait(&self, kernel: (LocationId, InstanceId)) -> Option<i64> {
         let at = self.parts.partition_point(|part| part.kernel < kernel);
         self.parts.get(at).filter(|part| part.kernel == kernel).map(|part| part.waiting)
@@ -119,7 +118,6 @@ impl Devices {
 
     /// The name of each device by its number: that of its first stream, or of this one's group if streams do not say their device,
     /// as in `CUDA[0:7]`; with the rank of its process if others have the same.
-    #[must_use]
     pub fn names(&self, trace: &Trace) -> BTreeMap<u32, String> {
         let mut first: BTreeMap<u32, LocationId> = BTreeMap::new();
         for kernel in &self.kernels {
