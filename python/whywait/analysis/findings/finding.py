@@ -196,7 +196,8 @@ class Rule:
     detect
         Yields what the rule finds, and takes the bearers that it explains.
     changes
-        Yields changes that may help, in the order in which to try them; bounds, and prices that are known at once.
+        Yields changes that may help, in the order in which to try them, None for those that cannot be made; bounds, and
+        prices that are known at once.
     remark
         Adds what the rule knows to the findings of others.
     figures
@@ -551,7 +552,7 @@ class Run:
         return Changes(self.result)
 
     def faster(self, finding: Finding, *factors: float) -> Proposed:
-        """Yield that the call path of a finding takes these parts of its time, if it has one."""
+        """Yield making the call path of a finding faster, to each of these parts of its time, if it has one."""
         if finding.callpath is not None:
             for factor in factors:
                 yield self.changes.faster(finding.callpath, factor)
