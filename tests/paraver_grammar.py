@@ -19,8 +19,8 @@ HEADER = re.compile(
 TASKS = re.compile(r"(\d+)\(((?:\d+:\d+,?)+)\)", re.ASCII)
 MPI = range(50000001, 50000006)
 # Types with a region of one value until 0, and those that nest.
-FLAT = {*MPI, 60000005, 60000016}
-NESTED = {60000001, 60000018, 60000019}
+FLAT = {*MPI, 60000005, 60000016, 61000000, *range(61000005, 61000010)}
+NESTED = {60000001, 60000018, 60000019, 60000020}
 LOCK = 60000006
 # What a lock can be after what it was.
 AFTER = {0: {3, 5}, 3: {6}, 6: {3, 5}, 5: {0}}

@@ -34,6 +34,21 @@ CALLS = {
     "Start": (50000003, 123, 10),
     "Put": (50000004, 65, 20),
 }
+# Numbers of calls of POSIX threads.
+PTHREADS = {
+    "exit": 1,
+    "create": 2,
+    "join": 3,
+    "rwlock_wrlock": 5,
+    "rwlock_rdlock": 6,
+    "rwlock_unlock": 7,
+    "mutex_lock": 8,
+    "mutex_unlock": 9,
+    "cond_signal": 10,
+    "cond_broadcast": 11,
+    "cond_wait": 12,
+    "barrier_wait": 13,
+}
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,20 @@ class Trace:
         self.events(thread, begin, (kind, value), *pairs)
         self.events(thread, end, (kind, 0))
         return Call(thread, name, begin, end)
+
+    def pthread(self, thread: tuple[int, int, int], name: str, begin: int, end: int, address: int = 0) -> None:
+        """Add a call of POSIX threads: in the older form, a type of its own, if it has an address."""
+        number = PTHREADS[name]
+        kind, value = (61000000 + number, address) if address else (61000000, number)
+        self.state(thread, begin, end, 7 if name in ("create", "join") else 5)
+        self.events(thread, begin, (kind, value))
+        if name != "exit":
+            self.events(thread, end, (kind, 0))
+
+    def life(self, thread: tuple[int, int, int], begin: int, end: int, function: int = 7) -> None:
+        """Add the function of a thread that another one makes."""
+        self.events(thread, begin, (60000020, function))
+        self.events(thread, end, (60000020, 0))
 
     def collective(
         self, name: str, calls: dict[tuple[int, int, int], tuple[int, int]], comm: int, root: int = 0, size: int = 8

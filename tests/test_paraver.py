@@ -267,8 +267,38 @@ def test_an_export_says_who_is_waited_for(tmp_path):
     assert {line.split(":")[7] for line in lines if line.startswith("1:")} == {"1", "3", "4", "13"}
     assert "3:2:1:2:1:3000:3200:1:1:1:1:1000:3500:8:7" in lines
     views = (out.parent / "waits.cfg").read_text()
-    assert views.count("NEW DISPLAYING WINDOW") == 5
+    assert views.count("NEW DISPLAYING WINDOW") == 6
     assert views.count("NEW ANALYZER2D") == 2
+
+
+def test_an_export_has_the_findings_where_they_are(tmp_path):
+    result = whywait.analyze(DATA / "stencil" / "traces.otf2")
+    shown = result.findings().shown
+    result.write_paraver(tmp_path / "run.prv")
+    labels = (tmp_path / "run.pcf").read_text()
+    for number, finding in enumerate(shown, 1):
+        assert f"\n{number}   {finding.sentence}\n" in labels
+    times: dict[tuple[int, int], int] = defaultdict(int)
+    begun: dict[int, tuple[int, int]] = {}
+    for line in (tmp_path / "run.prv").read_text().splitlines():
+        if not line.startswith("2:") or ":97000008:" not in line:
+            continue
+        fields = [int(field) for field in line.split(":")]
+        task, time = fields[3], fields[5]
+        value = dict(zip(fields[6::2], fields[7::2], strict=True))[97000008]
+        if task in begun:
+            number, begin = begun.pop(task)
+            times[task - 1, number] += time - begin
+        if value:
+            begun[task] = (value, time)
+    assert not begun
+    first = shown[0]
+    assert first.ranks
+    assert {rank for rank, number in times if number == 1} == set(first.ranks)
+    rows = result.severities("time").to_pylist()
+    for rank in first.ranks:
+        own = sum(row["value"] for row in rows if row["rank"] == rank and row["callpath_id"] in first.causes)
+        assert times[rank, 1] * 1e-9 == pytest.approx(own, abs=1e-6)
 
 
 def test_a_part_of_a_run_is_exported(tmp_path, capsys):

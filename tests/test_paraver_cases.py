@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import whywait
 
-from tests.paraver_traces import Trace
+from tests.paraver_traces import Call, Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,6 +170,26 @@ def test_barriers_and_parallel_regions_by_newer_numbers(tmp_path):
     assert waits(run.write(tmp_path)) == {"omp_ebarrier_wait": {"0": 2 * 1000, "0.1": 2 * 500}}
 
 
+def test_critical_sections_by_newer_numbers_are_no_barriers(tmp_path):
+    run = Trace(10000, (((2, 1),),))
+    first, second = ((1, 1, thread) for thread in (1, 2))
+    run.events(first, 1000, (60002, 1))
+    for thread, asks, has, gives in ((first, 2000, 2010, 4000), (second, 2500, 4005, 5000)):
+        # Each thread says that it is inside.
+        run.events(thread, 1050, (60002, 2))
+        run.events(thread, 1100, (60011, 7))
+        run.events(thread, asks, (60004, 31), (60005, 37), (60006, 77))
+        run.events(thread, has, (60005, 38), (60006, 77), (60004, 0))
+        run.events(thread, gives, (60005, 39), (60006, 77))
+        run.events(thread, gives + 10, (60005, 0))
+        run.events(thread, 8000, (60011, 0))
+        run.events(thread, 8050, (60002, 0))
+    run.events(first, 9000, (60002, 0))
+    path = run.write(tmp_path)
+    assert waits(path) == {"omp_lock_contention_critical": {"0.1": 4000 - 2500}}
+    assert said(path) == []
+
+
 def test_a_lock_that_a_thread_has_twice_is_free_when_it_gave_it_back_twice(tmp_path):
     run = Trace(10000, (((2, 1),),))
     first, second = ((1, 1, thread) for thread in (1, 2))
@@ -298,3 +318,143 @@ def test_what_such_traces_do_not_say_is_said(tmp_path):
     path.write_text(lines)
     assert waits(path) == {"mpi_barrier_wait": {"0": 500}}
     assert said(path) == ["one-sided call: 1, whose waiting is unknown: such traces have no windows"]
+
+
+def threads(*lives: tuple[int, int], older: bool = True) -> tuple[Trace, list[tuple[int, int, int]]]:
+    """Return a trace of a process that makes threads at the begin of their lives, and its threads.
+
+    In the `older` form, each call has a type of its own.
+    """
+    run = Trace(10000, (((1 + len(lives), 1),),))
+    first, *others = names = [(1, 1, number) for number in range(1, 2 + len(lives))]
+    run.events(first, 0, (60000019, 3))
+    run.events(first, 10000, (60000019, 0))
+    for number, (thread, (begin, end)) in enumerate(zip(others, lives, strict=True)):
+        created = 100 + 20 * number
+        run.pthread(first, "create", created, created + 10, 7 if older else 0)
+        # With the function of the new thread, as Extrae records it.
+        run.events(first, created, (60000020, 7))
+        run.events(first, created + 10, (60000020, 0))
+        run.life(thread, begin, end)
+    return run, names
+
+
+def test_who_waits_for_the_end_of_a_thread(tmp_path):
+    run, (first, second, third) = threads((200, 6000), (210, 8000), older=False)
+    run.pthread(second, "exit", 6000, 6000)
+    # In the other order: the second call returns at once.
+    run.pthread(first, "join", 3000, 8010)
+    run.pthread(first, "join", 8100, 8110)
+    labels = [(60000019, "User function", "3 main"), (60000020, "pthread function", "7 work")]
+    blocks = [f"EVENT_TYPE\n0 {kind} {name}\nVALUES\n{value}\n" for kind, name, value in labels]
+    (tmp_path / "trace.pcf").write_text("\n".join(blocks))
+    path = run.write(tmp_path)
+    result = whywait.analyze(path)
+    (wait,) = result.wait_states().to_pylist()
+    assert (wait["kind"], wait["thread"], wait["cause_thread"]) == ("pthread_join_wait", 0, third[2] - 1)
+    assert (wait["path"], wait["cause_callpath"]) == ("main/pthread_join", ["work"])
+    assert round(wait["waiting"] * 1e9) == 5000
+    # It leads through the thread back to its creation.
+    assert round(result.metrics["critical_path"].total * 1e9) == 10000
+    assert said(path) == ["call that makes or awaits a thread: 4, of which it is inferred which"]
+
+
+def test_a_lock_of_posix_threads_by_its_address(tmp_path):
+    run, (first, second, third) = threads((200, 9000), (210, 9000))
+    for thread, asks, has, gives in ((first, 1000, 1010, 3000), (second, 1500, 3005, 5000), (third, 2000, 5005, 6000)):
+        run.pthread(thread, "mutex_lock", asks, has, 0x10)
+        run.pthread(thread, "mutex_unlock", gives, gives + 10, 0x10)
+        # Others have the other lock at once.
+        run.pthread(thread, "mutex_lock", 7000 + asks // 10, 7001 + asks // 10, 0x20 + asks)
+        run.pthread(thread, "mutex_unlock", 7500, 7510, 0x20 + asks)
+    # Who has it already does not wait, and gives it back last; who only tries does not have it.
+    run.pthread(first, "mutex_lock", 1100, 1110, 0x10)
+    run.pthread(first, "mutex_unlock", 1200, 1210, 0x10)
+    run.pthread(third, "mutex_lock", 1300, 1310, 0x10)
+    path = run.write(tmp_path)
+    assert waits(path) == {"pthread_lock_contention_mutex_lock": {"0.1": 3000 - 1500, "0.2": 5000 - 2000}}
+    assert said(path) == ["call that makes or awaits a thread: 2, of which it is inferred which"]
+
+
+def test_readers_have_a_lock_together(tmp_path):
+    run, (first, second, third) = threads((200, 9000), (210, 9000))
+    for thread, kind, asks, has, gives in (
+        (first, "rd", 1000, 1010, 3000),
+        (second, "rd", 1100, 1110, 4000),
+        (third, "wr", 2000, 4010, 6000),
+        (first, "rd", 5000, 6010, 6500),
+    ):
+        run.pthread(thread, f"rwlock_{kind}lock", asks, has, 0x10)
+        run.pthread(thread, "rwlock_unlock", gives, gives + 10, 0x10)
+    # It tries while a writer has it.
+    run.pthread(second, "rwlock_rdlock", 4500, 4510, 0x10)
+    expected = {"0.2": 4000 - 2000, "0": 6000 - 5000}
+    assert waits(run.write(tmp_path)) == {"pthread_lock_contention_rwlock": expected}
+
+
+def test_a_condition_variable_goes_with_the_lock_that_the_thread_has(tmp_path):
+    run, (first, second) = threads((200, 9000))
+    run.pthread(second, "mutex_lock", 900, 1000, 0x10)
+    run.pthread(second, "cond_wait", 1000, 6200, 0x99)
+    run.pthread(second, "mutex_unlock", 7000, 7100, 0x10)
+    run.pthread(first, "mutex_lock", 3900, 4000, 0x10)
+    run.pthread(first, "cond_signal", 4000, 4200, 0x99)
+    run.pthread(first, "mutex_unlock", 6000, 6100, 0x10)
+    kinds = {"pthread_lock_contention_conditional": {"0.1": 5000}, "pthread_cond_mutex_wait": {"0.1": 2000}}
+    assert waits(run.write(tmp_path)) == kinds
+
+
+def test_newer_versions_do_not_say_for_which_lock_a_call_is(tmp_path):
+    run, (first, second) = threads((200, 9000), older=False)
+    run.pthread(first, "mutex_lock", 1000, 1010)
+    run.pthread(second, "mutex_lock", 1500, 3005)
+    run.pthread(first, "mutex_unlock", 3000, 3010)
+    run.pthread(second, "mutex_unlock", 4000, 4010)
+    # Which calls for a barrier go together is inferred in any trace.
+    run.pthread(first, "barrier_wait", 5000, 7010)
+    run.pthread(second, "barrier_wait", 7000, 7020)
+    path = run.write(tmp_path)
+    assert waits(path) == {"pthread_barrier_wait": {"0": 2000}}
+    assert said(path) == [
+        "call for a lock of POSIX threads: 2, whose waiting is unknown: the trace does not say for which",
+        "call that makes or awaits a thread: 1, of which it is inferred which",
+    ]
+    # Both forms in one trace: the older one adds the addresses.
+    for thread, *times in ((first, 1000, 1010, 3000, 3010), (second, 1500, 3005, 4000, 4010)):
+        for kind, time, value in zip((61000008, 61000008, 61000009, 61000009), times, (16, 0, 16, 0), strict=True):
+            run.events(thread, time, (kind, value))
+    path = run.write(tmp_path)
+    assert waits(path)["pthread_lock_contention_mutex_lock"] == {"0.1": 1500}
+
+
+@pytest.mark.parametrize(("between", "waiting"), [(10_000, 1_800_000), (300_000, 0)])
+def test_who_asks_again_and_again_waits(between, waiting, tmp_path):
+    """Five tests find nothing; between two of them, the thread does something else for so long."""
+    run = Trace(4_000_000, (((1, 1),) * 2,), ((1, 1, (1, 2)),))
+    post = run.call(A, "Irecv", 100, 200)
+    run.events(A, 1_000_000, (50000304, 0))
+    found = 2_900_000
+    run.events(A, found, (50000305, found - 1_000_000 - 5 * between), (50000304, 5), (50000003, 39))
+    run.events(A, found + 1000, (50000003, 0))
+    test = Call(A, "Test", found, found + 1000)
+    run.state(A, 0, 4_000_000, 1)
+    run.message(run.call(B, "Send", 2_800_000, 2_801_000), post, test)
+    path = run.write(tmp_path)
+    assert waits(path) == ({"mpi_latesender": {"0": waiting}} if waiting else {})
+    tests = "call that found nothing: 5, while the thread did something else: not shown"
+    assert said(path) == ([] if waiting else [tests])
+    names = whywait.open(path).definitions["Region"]["name"].to_pylist()
+    assert ("MPI_Test (polling)" in names) == bool(waiting)
+
+
+def test_who_does_something_else_between_tests_does_not_wait(tmp_path):
+    run = trace(2)
+    post = run.call(A, "Irecv", 100, 200)
+    run.events(A, 1000, (50000304, 0))
+    run.call(A, "Put", 1500, 1600)
+    run.events(A, 3900, (50000305, 2000), (50000304, 100), (50000003, 39))
+    run.events(A, 4000, (50000003, 0))
+    run.message(run.call(B, "Send", 3000, 3100), post, Call(A, "Test", 3900, 4000))
+    path = run.write(tmp_path)
+    assert waits(path) == {}
+    assert "call that found nothing: 100, while the thread did something else: not shown" in said(path)

@@ -396,11 +396,11 @@ def import_counters(
     """
 
 def limit_memory(
-    run: Run, size: int | None, directory: str | PathLike[str] | None, *, threads: int | None = None
+    run: Run | None, size: int | None, directory: str | PathLike[str] | None, *, threads: int | None = None
 ) -> None:
     """Keep large blocks in a file in `directory`, and the memory of the process below `size` bytes, from now on.
 
-    None removes the limit.
+    No `size` removes the limit. Without a `run`, which is not open yet, a limit that is too small is ignored.
     """
 
 def peak_memory() -> int | None:
@@ -451,12 +451,18 @@ def write_paraver(
     path: str | PathLike[str],
     *,
     labels: dict[str, str],
+    findings: Sequence[tuple[str, Sequence[int], Sequence[int]]],
     ranks: Sequence[int] | None = None,
     window: tuple[float, float] | None = None,
     min_duration: float = 0.0,
     progress: Callable[[str, float], object] | None = None,
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Write a trace for Paraver.
+
+    Parameters
+    ----------
+    findings
+        Of each finding, from the first on: its sentence, the call paths to blame, and the ranks to blame (none for all).
 
     Returns
     -------

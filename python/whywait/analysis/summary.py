@@ -194,8 +194,8 @@ def headlines(result: ResultData, focus_name: str | None = None, count: int = _W
 
 
 def _program(result: ResultData) -> str | None:
-    """Return the root of the call tree, if there is only one; traces of a profiler have no program."""
-    if "traces" in result.facts:
+    """Return the root of the call tree, if there is only one; traces of a profiler and of Paraver name no program."""
+    if "traces" in result.facts or "paraver" in result.facts:
         return None
     roots = result.tree.roots
     return result.tree.path(roots[0])[0] if len(roots) == 1 else None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import whywait._native as _native
 import whywait.mpi as mpi
-from whywait.api.run import Run
+from whywait.api.run import Run, directory_on_disk
 from whywait.model.options import Options
-from whywait.model.user_cache import user_cache
 
 # Arrow can be imported while the core works.
 if TYPE_CHECKING:
@@ -135,7 +133,7 @@ def analyze(
     if window is not None and not window[0] < window[1]:
         raise _native.UsageError(f"the window from {window[0]:g} to {window[1]:g} s is empty")
     mpi.serve()
-    opened = run if isinstance(run, Run) else Run(run)
+    opened = run if isinstance(run, Run) else Run(run, memory_limit=memory_limit, spill_directory=spill_directory)
     usual = _correction(opened)
     options = Options(
         wrong_order_window=wrong_order_window,
@@ -151,9 +149,11 @@ def analyze(
         clock_domain=clock_domain,
         min_latency=min_latency,
     )
+    if memory_limit is not None:
+        spill_directory = spill_directory or opened.spill_directory or directory_on_disk(opened.path)
     native = mpi.analyze(
         opened._native,  # noqa: SLF001
-        memory=(memory_limit, None if memory_limit is None else spill_directory or _spill_directory(opened)),
+        memory=(memory_limit, spill_directory),
         threads=threads,
         wrong_order_window=wrong_order_window,
         causes=causes,
@@ -176,18 +176,6 @@ def _correction(run: Run) -> str:
     hosts = {rank["host"] for rank in run.traces["ranks"]} - {None} if run.traces else set()
     is_apart = len(hosts) > 1 or (run.nsight is not None and run.nsight["separate_clocks"])
     return "lines" if is_apart else "nodes"
-
-
-def _spill_directory(run: Run) -> Path | None:
-    """Return a directory on disk for data that does not fit into memory; None for the system's temporary directory."""
-    beside = run.path.parent
-    if os.access(beside, os.W_OK):
-        return beside
-    try:
-        user_cache().mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):
-        return None
-    return user_cache()
 
 
 def _to_result(native: _native.Analysis, run: Run, options: Options) -> Result:

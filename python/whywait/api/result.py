@@ -1070,7 +1070,7 @@ class Result(ResultData):
         min_duration: float = 0.0,
         progress: Callable[[str, float], object] | None = None,
     ) -> dict[str, int]:
-        """Write the run as a trace for Paraver, with its wait states, their causes, and the critical path.
+        """Write the run as a trace for Paraver, with its wait states, their causes, the critical path, and findings.
 
         Beside the trace are its labels (``.pcf``), the names of its objects (``.row``), and windows for what the
         analysis found (``.cfg``). Event types and states are those of Extrae.
@@ -1112,6 +1112,7 @@ class Result(ResultData):
                 analysis,
                 file,
                 labels={metric.name: metric.display_name for metric in self.profile.metrics},
+                findings=[(one.sentence, one.causes, one.ranks) for one in self.findings().shown],
                 ranks=None if ranks is None else list(ranks),
                 window=window,
                 min_duration=min_duration,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import whywait._native as _native
 from whywait.model.names import GENERIC, close
+from whywait.model.user_cache import user_cache
 from whywait.store.files import MANIFEST
 
 # Arrow takes longer to import than a trace to open.
@@ -110,6 +112,18 @@ def _foreign(path: Path) -> str | None:
     return foreign(path)
 
 
+def directory_on_disk(path: Path) -> Path | None:
+    """Return a directory for data of a trace that does not fit into memory; None for the system's temporary directory."""
+    beside = path if path.is_dir() else path.parent
+    if os.access(beside, os.W_OK):
+        return beside
+    try:
+        user_cache().mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return user_cache()
+
+
 class Run:
     """An open trace. Its definitions have been read, its events have not.
 
@@ -119,6 +133,8 @@ class Run:
         The anchor file of the archive, or the directory that contains one; or the directory of the traces of PyTorch's
         profiler, one a rank, or of the SQLite exports of Nsight Systems, one or several reports of a run; or a Paraver
         trace.
+    memory_limit, spill_directory
+        How much memory to take while a trace is read that has no definitions apart, as for `whywait.analyze`.
     options
         How such traces are read, as `whywait.open` takes it.
 
@@ -132,9 +148,21 @@ class Run:
         If a file cannot be read.
     """
 
+    #: Where data is that does not fit into memory, if anywhere.
+    spill_directory: str | PathLike[str] | None = None
     _options: Mapping[str, Any] = {}
 
-    def __init__(self, path: str | PathLike[str], **options: Any) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        memory_limit: int | None = None,
+        spill_directory: str | PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        if memory_limit is not None:
+            self.spill_directory = spill_directory or directory_on_disk(Path(path))
+            _native.limit_memory(None, memory_limit, self.spill_directory)
         self._options = {name: value for name, value in options.items() if value is not None}
         if _native.is_unfinished_recording(path):
             _native.finish_recording(path)
@@ -309,6 +337,8 @@ def open(  # noqa: A001
     application: int | None = None,
     truncated: bool | None = None,
     inference: bool | None = None,
+    memory_limit: int | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> Run:
     """Open a trace and read its definitions, but not its events.
 
@@ -338,6 +368,11 @@ def open(  # noqa: A001
         Whether a Paraver trace that is cut off within a record is read up to there.
     inference
         Whether it is inferred which calls of a Paraver trace complete non-blocking sends; true by default.
+    memory_limit
+        Memory of this process in bytes while the trace is read, and until an analysis has its own limit, or none:
+        traces that have no definitions apart are read as a whole. What does not fit goes to a file.
+    spill_directory
+        Directory of this file; by default that of the trace if it is writable, else a cache directory.
 
     Returns
     -------
@@ -363,4 +398,6 @@ def open(  # noqa: A001
         application=application,
         truncated=truncated,
         inference=inference,
+        memory_limit=memory_limit,
+        spill_directory=spill_directory,
     )

@@ -166,7 +166,9 @@ def run(options: argparse.Namespace) -> Answer | int:
             raise whywait.UsageError("--source needs --html")
         if options.source and not Path(options.source).is_dir():
             raise whywait.UsageError(f"{options.source} is not a directory")
-        trace = whywait.open(options.trace, **reading_choices(options))
+        spill = Path(options.spill_dir) if options.spill_dir else _existing(Path(options.output or "."))
+        limit = {"memory_limit": options.memory_limit, "spill_directory": spill}
+        trace = whywait.open(options.trace, **reading_choices(options), **limit)
         directory = Path(options.output) if options.output else default_directory(trace)
         refuse_file(directory)
         if not options.force:
@@ -180,7 +182,7 @@ def run(options: argparse.Namespace) -> Answer | int:
             idle_threads=options.idle_threads,
             counter_modes=dict(options.counter_mode),
             fold_recursion=options.fold_recursion,
-            spill_directory=options.spill_dir or _existing(directory),
+            spill_directory=spill,
             queues="progress" if options.queues else None,
             progress=progress,
             **analysis_choices(options),

@@ -175,7 +175,7 @@ def _opened(options: argparse.Namespace) -> tuple[Run, dict[str, Any]]:
         before = whywait.load(options.trace)
         run, written_with = before.run, before.options
     else:
-        run = whywait.open(options.trace)
+        run = whywait.open(options.trace, memory_limit=analysis_choices(options).get("memory_limit"))
     choices = {**written_with, **analysis_choices(options)}
     if options.no_causes:
         choices["causes"] = False

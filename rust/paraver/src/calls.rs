@@ -2,6 +2,8 @@
 
 use whywait_otf2::enums::{CollectiveOp, RegionRole};
 
+use crate::pthreads;
+
 /// What a call does with messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Part {
@@ -23,10 +25,13 @@ pub(crate) const OTHER: u32 = 50_000_003;
 pub(crate) const ONE_SIDED: u32 = 50_000_004;
 pub(crate) const FILES: u32 = 50_000_005;
 
-/// How Extrae numbers a call: the type and value of its event, and the state of the thread in it; by the name of the call
-/// without `MPI_`, in lower case.
+/// How Extrae numbers a call: the type and value of its event, and the state of the thread in it; by the name of a call of
+/// MPI without `MPI_`, in lower case, or the whole name of a call of POSIX threads.
 #[must_use]
 pub fn numbered(call: &str) -> Option<(u32, u32, u8)> {
+    if call.starts_with("pthread_") {
+        return pthreads::numbered(call);
+    }
     let call = call.strip_suffix("_thread").unwrap_or(call);
     let (number, _) = NAMES.iter().find(|(_, name)| name.eq_ignore_ascii_case(call))?;
     let kind = match number {

@@ -12,6 +12,7 @@ use whywait_otf2::{Catalog, Definitions};
 
 use crate::labels::{Labels, Names};
 use crate::processes::{Comms, Processes};
+use crate::pthreads::LifeLink;
 use crate::regions::Region;
 use crate::thread::Thread;
 
@@ -55,6 +56,7 @@ fn define_counter(catalog: &mut Catalog, id: u32, name: &str) {
 /// What is defined.
 pub(crate) struct Content<'a> {
     pub(crate) threads: &'a [Thread],
+    pub(crate) lives: &'a [Vec<LifeLink>],
     pub(crate) processes: &'a Processes,
     pub(crate) comms: &'a Comms,
     pub(crate) regions: &'a [Region],
@@ -156,9 +158,10 @@ fn communicators(catalog: &mut Catalog, content: &Content<'_>) {
     teams(catalog, content);
 }
 
-/// The threads of each process that has several are a team, and one that forks within it by itself.
+/// The threads of each process that has several are a team, one that forks within it by itself, and those of a process
+/// whose threads make others.
 fn teams(catalog: &mut Catalog, content: &Content<'_>) {
-    let Content { threads, processes, comms, names, .. } = content;
+    let Content { threads, lives, processes, comms, names, .. } = content;
     let first = comms.list.len() as u32;
     let of_processes =
         (first..).zip(&processes.list).map(|(id, process)| (id, process.team(names).map(u64::from).collect()));
@@ -167,11 +170,23 @@ fn teams(catalog: &mut Catalog, content: &Content<'_>) {
     let after = u64::from(first) + processes.list.len() as u64;
     let teams: Vec<(u32, Vec<u64>)> =
         of_processes.chain(of_threads.map(|(number, _)| ((after + number) as u32, vec![number]))).collect();
-    let Some(last) = teams.last() else { return };
-    let all = (0..processes.of_threads.len() as u64).collect();
-    catalog.group(last.0 + 2, GroupType::COMM_LOCATIONS, Paradigm::OPENMP, all);
-    for (id, threads) in teams {
-        catalog.group(id + 1, GroupType::COMM_GROUP, Paradigm::OPENMP, threads);
-        catalog.add(Comm { id, name: 0, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
+    let after = (after + threads.len() as u64) as u32;
+    let made = (after..).zip(&processes.list).filter_map(|(id, process)| {
+        let all = process.first_thread..process.first_thread + process.threads;
+        let is_known = all.clone().any(|thread| !lives[thread as usize].is_empty());
+        is_known.then(|| (id, all.map(u64::from).collect()))
+    });
+    let made: Vec<(u32, Vec<u64>)> = made.collect();
+    let after = after + processes.list.len() as u32;
+    for (group, paradigm, comms) in [(after + 1, Paradigm::OPENMP, teams), (after + 2, Paradigm::PTHREAD, made)] {
+        if comms.is_empty() {
+            continue;
+        }
+        let all = (0..processes.of_threads.len() as u64).collect();
+        catalog.group(group, GroupType::COMM_LOCATIONS, paradigm, all);
+        for (id, threads) in comms {
+            catalog.group(id + 1, GroupType::COMM_GROUP, paradigm, threads);
+            catalog.add(Comm { id, name: 0, group: id + 1, parent: UNDEFINED, flags: CommFlag::NONE });
+        }
     }
 }

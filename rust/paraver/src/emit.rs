@@ -9,6 +9,7 @@ use whywait_otf2::{Attributes, Event, EventSink};
 use crate::collectives::Operation;
 use crate::messages::{Act, Link, Message};
 use crate::openmp::{self, ALONE, PART};
+use crate::pthreads::{self, LIFE, LifeLink};
 use crate::records::Line;
 use crate::states::Gap;
 use crate::teams::LockLink;
@@ -38,6 +39,10 @@ pub(crate) struct Emitter<'a> {
     pub(crate) links: &'a [Link],
     pub(crate) messages: &'a [Message],
     pub(crate) locks: &'a [LockLink],
+    /// The threads that it makes and awaits, and that it is.
+    pub(crate) lives: &'a [LifeLink],
+    /// The communicator of the threads of its process that others make.
+    pub(crate) made: u32,
     pub(crate) team: Option<Team>,
 }
 
@@ -77,10 +82,16 @@ impl Emitter<'_> {
                 record(sink, visit.begin, &Event::ThreadTeamBegin { thread_team });
             }
             let what = thread.what(visit);
+            if let Some((thread_contingent, sequence_count)) = self.life(at).filter(|_| what.kind == LIFE) {
+                record(sink, visit.begin, &Event::ThreadBegin { thread_contingent, sequence_count });
+            }
             for caller in &what.callers {
                 sink.enter(visit.begin, self.region(*caller));
             }
             sink.enter(visit.begin, self.region(what.region));
+            if let Some((thread_contingent, sequence_count)) = self.life(at).filter(|_| what.makes_thread()) {
+                record(sink, visit.begin, &Event::ThreadCreate { thread_contingent, sequence_count });
+            }
             self.lock(at, visit, true, sink);
             let before = rest.links.partition_point(|link| link.visit < at);
             let own = rest.links[before..].partition_point(|link| link.visit == at);
@@ -121,9 +132,16 @@ impl Emitter<'_> {
         }
         self.lock(at, visit, false, sink);
         let what = self.thread.what(visit);
+        let life = self.life(at).filter(|_| !what.makes_thread());
+        if let Some((thread_contingent, sequence_count)) = life.filter(|_| what.kind != LIFE) {
+            record(sink, visit.end, &Event::ThreadWait { thread_contingent, sequence_count });
+        }
         sink.leave(visit.end, self.region(what.region));
         for caller in what.callers.iter().rev() {
             sink.leave(visit.end, self.region(*caller));
+        }
+        if let Some((thread_contingent, sequence_count)) = life.filter(|_| what.kind == LIFE) {
+            record(sink, visit.end, &Event::ThreadEnd { thread_contingent, sequence_count });
         }
         if let Some(Team { comm: thread_team, forks, .. }) = self.team(visit) {
             record(sink, visit.end, &Event::ThreadTeamEnd { thread_team });
@@ -146,18 +164,25 @@ impl Emitter<'_> {
 
     /// Sends what a visit does with a lock: it gives it back at its begin, or has it at its end.
     fn lock(&self, at: u32, visit: &Visit, is_release: bool, sink: &mut dyn EventSink) {
-        if !openmp::is_lock(self.thread.what(visit).kind) {
-            return;
-        }
+        let model = match self.thread.what(visit).kind {
+            pthreads::CALLS => Paradigm::PTHREAD,
+            kind if openmp::is_lock(kind) => Paradigm::OPENMP,
+            _ => return,
+        };
         let from = self.locks.partition_point(|link| (link.visit, link.is_release) < (at, is_release));
         let link = self.locks.get(from).filter(|link| (link.visit, link.is_release) == (at, is_release));
         let Some(&LockLink { lock: lock_id, order: acquisition_order, .. }) = link else { return };
-        let model = Paradigm::OPENMP;
         if is_release {
             record(sink, visit.begin, &Event::ThreadReleaseLock { model, lock_id, acquisition_order });
         } else {
             record(sink, visit.end, &Event::ThreadAcquireLock { model, lock_id, acquisition_order });
         }
+    }
+
+    /// The thread that a visit makes, awaits, or is: its communicator, and its number there.
+    fn life(&self, visit: u32) -> Option<(u32, u64)> {
+        let at = self.lives.binary_search_by_key(&visit, |link| link.visit).ok()?;
+        Some((self.made, self.lives[at].thread))
     }
 
     /// Sends samples up to a time, and what the thread does besides running in a region of its own.

@@ -22,7 +22,9 @@ mod open;
 mod openmp;
 mod options;
 mod parallel;
+mod polling;
 mod processes;
+mod pthreads;
 mod recording;
 mod records;
 mod regions;
@@ -30,6 +32,7 @@ mod scan;
 mod states;
 mod teams;
 mod thread;
+mod versions;
 
 pub use detect::detect;
 pub use facts::Facts;

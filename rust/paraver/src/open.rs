@@ -17,6 +17,7 @@ use crate::openmp;
 use crate::options::Options;
 use crate::parallel::map;
 use crate::processes::{Comms, Processes};
+use crate::pthreads::{self, Lives};
 use crate::recording::{Content, ParaverRecording};
 use crate::records::Records;
 use crate::scan::{Places, Scanned, is_damage, scan};
@@ -74,7 +75,8 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
             Error::damaged(&path, format!("{} {}", refusal(&types, &labels), "--paraver-types makes regions of some"))
         })?;
         for application in &silent {
-            let text = format!("application {application} is left out: it has no events of MPI or OpenMP");
+            let text =
+                format!("application {application} is left out: it has no events of MPI, OpenMP or POSIX threads");
             notes.add(OddityKind::Missing, text);
         }
         leave_out(&mut header, &mut scanned, &silent);
@@ -90,17 +92,21 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         wrong_comms,
         ", left out",
     );
+    let second = header.resolution.cast_signed();
     let records: Vec<(u32, Records)> = (0..).zip(std::mem::take(&mut scanned.threads)).collect();
     let mut threads = map(records, |(number, records)| {
         let process = &processes.list[processes.of_threads[number as usize] as usize];
         let is_first = process.first_thread == number;
-        Thread::new(records, Context { labels: &labels, types: &options.types, end, is_first })
+        Thread::new(records, Context { labels: &labels, types: &options.types, end, second, is_first })
     });
     let mut locks = Vec::with_capacity(threads.len());
+    let mut lives = Lives::default();
     for process in &processes.list {
         let first = process.first_thread as usize;
         let of_process = &mut threads[first..first + process.threads as usize];
         teams::form(of_process);
+        pthreads::find_locks(of_process);
+        lives.add(pthreads::lives(of_process));
         locks.extend(teams::locks(of_process));
     }
     threads.iter_mut().for_each(Thread::find_calls);
@@ -108,6 +114,8 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         Messages::new(std::mem::take(&mut scanned.messages), &threads, (&processes, &mut comms), options.inference);
     let operations = collectives::find(&threads, &processes, &mut comms);
     notes.threads(&threads);
+    let inferred = ", of which it is inferred which";
+    notes.count(OddityKind::Missing, "call that makes or awaits a thread", lives.known, inferred);
     notes.communication(&messages, &operations, &processes);
     let mut facts = Facts {
         tasks: header.applications.iter().map(|tasks| tasks.len() as u32).filter(|tasks| *tasks > 0).collect(),
@@ -121,7 +129,9 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     };
     facts.comments(&scanned.comments);
     let resolution = header.resolution;
-    let content = Content { threads, locks, processes, comms, messages, operations, labels, names, end, resolution };
+    let lives = lives.links;
+    let content =
+        Content { threads, locks, lives, processes, comms, messages, operations, labels, names, end, resolution };
     let oddities = notes.list;
     Ok(ParaverRecording::new(path, content, facts, oddities))
 }
@@ -145,7 +155,9 @@ fn select(header: &mut Header, options: &Options, path: &Path) -> Result<()> {
 
 /// The applications, from 1, of which no thread has events that say who waits; the types of all events if none has any.
 fn silent(header: &Header, threads: &[Records], types: &[u32]) -> std::result::Result<Vec<u32>, Vec<u32>> {
-    let is_known = |kind: &u32| calls::is_mpi(*kind) || openmp::is_openmp(*kind) || types.contains(kind);
+    let is_known = |kind: &u32| {
+        calls::is_mpi(*kind) || openmp::is_openmp(*kind) || pthreads::is_pthread(*kind) || types.contains(kind)
+    };
     let (mut silent, mut others, mut first) = (Vec::new(), BTreeSet::new(), 0);
     let mut has_any = false;
     for (application, tasks) in (1..).zip(&header.applications) {
@@ -198,7 +210,7 @@ fn refusal(types: &[u32], labels: &Labels) -> String {
         names.push("...".to_owned());
     }
     let types = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    format!("it has no events of MPI or OpenMP, by which waiting is found; types of events: {types}.")
+    format!("it has no events of MPI, OpenMP or POSIX threads, by which waiting is found; types of events: {types}.")
 }
 
 /// What is odd in a trace.
@@ -278,6 +290,16 @@ impl Notes<'_> {
         let working = "barrier in which a thread works";
         let unknown = ", as on tasks: the waiting of its team is unknown";
         self.count(OddityKind::Missing, working, sum(|odd| odd.working_barriers), unknown);
+        let unknown_locks = threads.iter().map(Thread::unknown_locks).sum();
+        let locks = ", whose waiting is unknown: the trace does not say for which";
+        self.count(OddityKind::Missing, "call for a lock of POSIX threads", unknown_locks, locks);
+        let tests = sum(|odd| odd.tests);
+        self.count(
+            OddityKind::Missing,
+            "call that found nothing",
+            tests,
+            ", while the thread did something else: not shown",
+        );
         let one_sided = threads.iter().map(Thread::one_sided_calls).sum();
         let windows = ", whose waiting is unknown: such traces have no windows";
         self.count(OddityKind::Missing, "one-sided call", one_sided, windows);

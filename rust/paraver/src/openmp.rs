@@ -4,12 +4,20 @@ use whywait_otf2::enums::RegionRole;
 
 /// Type of events: a parallel region, on the thread that forks.
 pub(crate) const PARALLEL: u32 = 60_000_001;
-/// The same of newer versions.
-const NEW_PARALLEL: u32 = 60_002;
 /// Type of events: the body of a parallel region, on each thread.
 pub(crate) const OUTLINED: u32 = 60_000_018;
-/// Types of events: what threads do with locks, those of named and of unnamed critical sections.
-const LOCKS: [u32; 2] = [60_000_006, 60_000_007];
+/// Type of events: what threads do with locks.
+pub(crate) const LOCK: u32 = 60_000_006;
+/// The same, in critical sections without a name.
+const UNNAMED_LOCK: u32 = 60_000_007;
+/// Type of events: loops and other constructs that share work.
+pub(crate) const WORKSHARING: u32 = 60_000_002;
+/// Type of events: a barrier.
+pub(crate) const BARRIER: u32 = 60_000_005;
+/// Type of events: the barrier at the end of a parallel region.
+pub(crate) const JOIN: u32 = 60_000_016;
+/// Types of events of newer versions.
+const NEWER: std::ops::RangeInclusive<u32> = 60_000..=60_018;
 /// Type of events: the address of a lock.
 pub(crate) const LOCK_ADDRESS: u32 = 60_000_032;
 /// Stands for the part of a thread other than the one that forks: it has no events.
@@ -26,20 +34,20 @@ pub(crate) const GIVES: i64 = 5;
 pub(crate) const HAS: i64 = 6;
 
 pub(crate) const fn is_parallel(kind: u32) -> bool {
-    matches!(kind, PARALLEL | NEW_PARALLEL)
+    kind == PARALLEL
 }
 
 pub(crate) const fn is_barrier(kind: u32) -> bool {
-    matches!(kind, 60_000_005 | 60_004 | 60_000_016)
+    matches!(kind, BARRIER | JOIN)
 }
 
-pub(crate) fn is_lock(kind: u32) -> bool {
-    LOCKS.contains(&kind)
+pub(crate) const fn is_lock(kind: u32) -> bool {
+    matches!(kind, LOCK | UNNAMED_LOCK)
 }
 
 /// Whether a type says what threads of OpenMP do.
 pub(crate) fn is_openmp(kind: u32) -> bool {
-    is_parallel(kind) || kind == OUTLINED || role(kind).is_some()
+    NEWER.contains(&kind) || is_parallel(kind) || kind == OUTLINED || role(kind).is_some()
 }
 
 /// The role of a region, and its name.
@@ -47,9 +55,9 @@ pub(crate) fn role(kind: u32) -> Option<(RegionRole, &'static str)> {
     Some(match kind {
         _ if is_parallel(kind) || kind == PART => (RegionRole::PARALLEL, "OpenMP parallel"),
         _ if is_lock(kind) => (RegionRole::CRITICAL, "OpenMP lock"),
-        60_000_002 | 60_003 => (RegionRole::WORKSHARE, "OpenMP worksharing"),
-        60_000_005 | 60_004 => (RegionRole::BARRIER, "OpenMP barrier"),
-        60_000_016 => (RegionRole::IMPLICIT_BARRIER, "OpenMP join"),
+        WORKSHARING => (RegionRole::WORKSHARE, "OpenMP worksharing"),
+        BARRIER => (RegionRole::BARRIER, "OpenMP barrier"),
+        JOIN => (RegionRole::IMPLICIT_BARRIER, "OpenMP join"),
         _ => return None,
     })
 }

@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::labels::{Labels, Names};
 use crate::messages::Messages;
 use crate::processes::{Comms, Processes};
+use crate::pthreads::LifeLink;
 use crate::regions::Region;
 use crate::teams::LockLink;
 use crate::thread::Thread;
@@ -28,6 +29,8 @@ pub(crate) struct Content {
     pub(crate) threads: Vec<Thread>,
     /// What each thread does with locks.
     pub(crate) locks: Vec<Vec<LockLink>>,
+    /// The threads that each thread makes and awaits, and that it is.
+    pub(crate) lives: Vec<Vec<LifeLink>>,
     pub(crate) processes: Processes,
     pub(crate) comms: Comms,
     pub(crate) messages: Messages,
@@ -37,6 +40,14 @@ pub(crate) struct Content {
     /// Length of the run, and ticks of a second.
     pub(crate) end: i64,
     pub(crate) resolution: u64,
+}
+
+impl Content {
+    /// The communicator of the threads that others make in the process of a thread.
+    fn made(&self, thread: usize) -> u32 {
+        let before = self.comms.list.len() + self.processes.list.len() + self.threads.len();
+        before as u32 + self.processes.of_threads[thread]
+    }
 }
 
 /// The regions of a thread in those of the run, and whether each is the program's own.
@@ -78,6 +89,7 @@ impl ParaverRecording {
             threads.map(|thread| count_events(|sink| recording.emitter(thread).send(sink))).collect();
         recording.definitions = define(&definitions::Content {
             threads: &recording.content.threads,
+            lives: &recording.content.lives,
             processes: &recording.content.processes,
             comms: &recording.content.comms,
             regions: &regions,
@@ -128,6 +140,8 @@ impl ParaverRecording {
             links: &self.content.messages.links[thread],
             messages: &self.content.messages.list,
             locks: &self.content.locks[thread],
+            lives: &self.content.lives[thread],
+            made: self.content.made(thread),
             team: self.team(thread),
         }
     }

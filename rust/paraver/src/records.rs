@@ -6,10 +6,15 @@
 //! ```
 //!
 //! Numbers have as many bytes as they need, 7 bits in each. Each chunk can be read by itself, so parts that were read at
-//! once are put one after the other without a copy.
+//! once are put one after the other without a copy, but for small ones: only large blocks of memory can be spilled.
 
 /// Types that a chunk numbers; others follow this number.
 const MOST_TYPES: usize = 255;
+
+/// Bytes of a chunk that is no longer small.
+const LARGE: usize = 64 << 10;
+/// Bytes from which on nothing is added to a chunk.
+const FULL: usize = 256 << 10;
 
 /// What a thread was doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +89,15 @@ impl Records {
 
     /// Adds what comes after.
     pub(crate) fn append(&mut self, other: Self) {
+        let is_small = other.chunks.iter().map(Chunk::size).sum::<usize>() < LARGE;
+        if is_small && self.chunks.last().is_some_and(|last| last.size() < FULL) {
+            for line in other.lines() {
+                let mut pairs = line.pairs();
+                self.line(line.time, || pairs.next());
+            }
+            other.states().for_each(|state| self.state(state));
+            return;
+        }
         self.events.add(other.events);
         self.states.add(other.states);
         self.end = if other.states.is_empty() { self.end } else { other.end };
@@ -200,6 +214,10 @@ impl Records {
 }
 
 impl Chunk {
+    fn size(&self) -> usize {
+        self.events.len() + self.states.len()
+    }
+
     fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let (mut bytes, types, mut time) = (&self.events[..], &self.types[..], 0);
         std::iter::from_fn(move || {

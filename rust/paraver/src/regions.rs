@@ -7,6 +7,8 @@ use whywait_otf2::enums::{Paradigm, RegionRole};
 use crate::calls;
 use crate::labels::{Labels, split_location};
 use crate::openmp::{self, GIVES, OUTLINED};
+use crate::pthreads::{self, CALLS, LIFE};
+use crate::versions::NEW_OUTLINED;
 
 /// Type of events: a function of the user begins or ends.
 pub(crate) const FUNCTION: u32 = 60_000_019;
@@ -18,6 +20,9 @@ pub(crate) const CALLER_LINE: u32 = 80_000_001;
 pub(crate) const LEVELS: usize = 99;
 /// Values that stand for an unknown caller: none, unresolved, not found.
 pub(crate) const UNKNOWN_CALLERS: i64 = 2;
+
+/// Tells the numbers of calls that poll from those of the same calls.
+const POLLING: u32 = 1 << 31;
 
 /// What a thread does, as its definition says.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -95,6 +100,15 @@ impl<'a> Regions<'a> {
         self.cached((kind, value, place), |regions| regions.define(kind, value, place))
     }
 
+    /// A call that finds something after others that did not, as whywait's recorder names it.
+    pub(crate) fn polling(&mut self, kind: u32, value: i64, place: i64) -> u32 {
+        self.cached((POLLING | kind, value, place), |regions| {
+            let call = regions.define(kind, value, place);
+            let call = regions.all.list[call as usize].clone();
+            regions.all.add(Region { name: format!("{} (polling)", call.name), ..call })
+        })
+    }
+
     fn cached(&mut self, key: (u32, i64, i64), make: impl FnOnce(&mut Self) -> u32) -> u32 {
         if let Some(region) = self.by_value.get(&key) {
             return *region;
@@ -105,7 +119,8 @@ impl<'a> Regions<'a> {
     }
 
     fn define(&mut self, kind: u32, value: i64, place: i64) -> u32 {
-        let label = self.labels.of_value(kind, value);
+        let newer = || self.labels.of_value(NEW_OUTLINED, value).filter(|_| kind == OUTLINED);
+        let label = self.labels.of_value(kind, value).or_else(newer);
         if let Some((role, name)) = openmp::role(kind) {
             let what = match (openmp::is_lock(kind), value) {
                 (true, GIVES) => " (release)",
@@ -114,7 +129,11 @@ impl<'a> Regions<'a> {
             let (paradigm, name) = (Paradigm::OPENMP, format!("{name}{what}"));
             return self.all.add(Region { name, paradigm, role, file: String::new(), line: 0 });
         }
-        if matches!(kind, FUNCTION | OUTLINED) {
+        if let Some((name, role)) = pthreads::call(value).filter(|_| kind == CALLS) {
+            let (paradigm, name) = (Paradigm::PTHREAD, name.to_owned());
+            return self.all.add(Region { name, paradigm, role, file: String::new(), line: 0 });
+        }
+        if matches!(kind, FUNCTION | OUTLINED | LIFE) {
             let unnamed = || format!("type {kind}: value {value}");
             return self.user(&label.map_or_else(unnamed, str::to_owned));
         }

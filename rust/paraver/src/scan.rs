@@ -6,6 +6,9 @@
 use std::io::Read;
 
 use memchr::memchr;
+use rayon::iter::{
+    IndexedParallelIterator as _, IntoParallelIterator as _, IntoParallelRefMutIterator as _, ParallelIterator as _,
+};
 
 use crate::header::{Header, MOST_TIME};
 use crate::parallel::map;
@@ -134,9 +137,7 @@ impl Scanned {
     }
 
     fn append(&mut self, part: Self) {
-        for (thread, more) in self.threads.iter_mut().zip(part.threads) {
-            thread.append(more);
-        }
+        self.threads.par_iter_mut().zip(part.threads.into_par_iter()).for_each(|(thread, more)| thread.append(more));
         self.messages.extend(part.messages);
         self.communicators.extend(part.communicators);
         self.comments.extend(part.comments);
@@ -333,18 +334,19 @@ pub(crate) fn scan(mut input: impl Read, places: &Places) -> std::io::Result<Sca
             Ok(read) => read,
             // A compressed file that ends too early, or whose rest is damaged.
             Err(error) if is_damage(&error) => {
-                all.append(Scanned::of_block(&block, places, parts));
+                all.block(&block, places, parts);
                 all.is_cut = true;
                 return Ok(all);
             }
             Err(error) => return Err(error),
         };
         if read == 0 {
-            all.append(Scanned::of_block(&block, places, parts));
+            all.block(&block, places, parts);
+            all.threads.iter_mut().for_each(Records::shrink);
             return Ok(all);
         }
         if let Some(end) = memchr::memrchr(b'\n', &block) {
-            all.append(Scanned::of_block(&block[..=end], places, parts));
+            all.block(&block[..=end], places, parts);
             block.drain(..=end);
         }
     }
@@ -357,12 +359,10 @@ pub(crate) fn is_damage(error: &std::io::Error) -> bool {
 }
 
 impl Scanned {
-    fn of_block(block: &[u8], places: &Places, parts: usize) -> Self {
+    /// Adds the lines of a block, read in parts.
+    fn block(&mut self, block: &[u8], places: &Places, parts: usize) {
         let scanned = map(divide(block, parts), |part| Self::scan(part, places));
-        scanned.into_iter().fold(Self::new(places), |mut all, part| {
-            all.append(part);
-            all
-        })
+        scanned.into_iter().for_each(|part| self.append(part));
     }
 }
 
@@ -385,6 +385,12 @@ mod tests {
 
     use super::*;
 
+    fn of_block(block: &[u8], places: &Places, parts: usize) -> Scanned {
+        let mut scanned = Scanned::new(places);
+        scanned.block(block, places, parts);
+        scanned
+    }
+
     fn places() -> Places {
         Places::new(&Header::read("#Paraver (1):9_ns:0:2:2(1:1,2:1),1(1:1)").unwrap(), false)
     }
@@ -394,7 +400,7 @@ mod tests {
         let lines = b"1:9:1:2:2:5:7:15\r\n2:1:1:1:1:3:50000001:-2:42:18446744073709551615:7\n\n\
             3:1:1:1:1:1:2:2:1:2:1:3:4:8:0\n3:1:1:1:1:1:2:1:3:1:1:3:4:8:0\n4:1:1\nc:1:2:2:1:2\n#x\n2:1:1\n1:1:1:1:1:2:3:1";
         for parts in [1, 2, 7] {
-            let scanned = Scanned::of_block(lines, &places(), parts);
+            let scanned = of_block(lines, &places(), parts);
             let states: Vec<State> = scanned.threads[2].states().collect();
             assert_eq!(states, [State { begin: 5, end: 7, kind: 15 }]);
             let lines = scanned.threads[0].lines().map(|line| (line.time, line.pairs().collect()));
@@ -419,8 +425,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_can_be_read(bytes in prop::collection::vec(prop::sample::select(b"123456789:-\n#c".to_vec()), 0..300)) {
-            let one = Scanned::of_block(&bytes, &places(), 1);
-            let seven = Scanned::of_block(&bytes, &places(), 7);
+            let one = of_block(&bytes, &places(), 1);
+            let seven = of_block(&bytes, &places(), 7);
             prop_assert_eq!(one.odd.clone(), seven.odd);
             prop_assert_eq!((one.lines, one.records, one.messages), (seven.lines, seven.records, seven.messages));
         }

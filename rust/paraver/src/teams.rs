@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::openmp::{ALONE, is_barrier, is_parallel};
+use crate::pthreads;
 use crate::thread::{Thread, Visit, What, outside};
 
 /// A thread that works for less than one part in so many of a barrier waits in it.
@@ -133,11 +134,14 @@ fn add_parts(thread: &mut Thread, forks: &[(i64, i64)]) {
 
 /// What the threads of a process do with locks, in the order in which they have each.
 pub(crate) fn locks(threads: &[Thread]) -> Vec<Vec<LockLink>> {
-    let mut of_locks: BTreeMap<i64, Vec<(i64, usize, usize)>> = BTreeMap::new();
+    // The threads that have a lock, since when, by library and address.
+    type Owners = Vec<(i64, usize, usize)>;
+    let mut of_locks: BTreeMap<(bool, i64), Owners> = BTreeMap::new();
     for (number, thread) in threads.iter().enumerate() {
         for (at, holding) in thread.holdings.iter().enumerate() {
-            let since = thread.visits[holding.acquire as usize].end;
-            of_locks.entry(holding.address).or_default().push((since, number, at));
+            let acquire = &thread.visits[holding.acquire as usize];
+            let is_pthread = thread.what(acquire).kind == pthreads::CALLS;
+            of_locks.entry((is_pthread, holding.address)).or_default().push((acquire.end, number, at));
         }
     }
     let mut links = vec![Vec::new(); threads.len()];
@@ -207,7 +211,7 @@ mod tests {
         let first = Thread { visits: forks, whats: whats(), ..Thread::default() };
         let work =
             vec![visit(1, 2, 0, 0), visit(11, 15, 0, 0), visit(12, 13, 1, 0), visit(15, 20, 0, 0), visit(31, 33, 0, 0)];
-        let holding = Holding { address: 0, acquire: 2, release: Some(3) };
+        let holding = Holding { address: 0, acquire: 2, release: Some(3), is_shared: false };
         let other = Thread { visits: work, holdings: vec![holding], whats: whats(), part: 2, ..Thread::default() };
         let mut threads = [first, other];
         form(&mut threads);
@@ -223,6 +227,6 @@ mod tests {
             (31, 33, 1, false),
         ];
         assert_eq!(found, expected);
-        assert_eq!(threads[1].holdings, [Holding { address: 0, acquire: 3, release: Some(4) }]);
+        assert_eq!(threads[1].holdings, [Holding { acquire: 3, release: Some(4), ..holding }]);
     }
 }

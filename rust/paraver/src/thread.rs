@@ -5,9 +5,12 @@ use whywait_otf2::Numbered;
 use crate::calls;
 use crate::labels::Labels;
 use crate::openmp::{self, ASKS, GIVES, HAS, LOCK_ADDRESS, OUTLINED};
+use crate::polling::{self, Polls};
+use crate::pthreads::{self, CREATE, LIFE};
 use crate::records::{Line, Records};
 use crate::regions::{CALLER, CALLER_LINE, FUNCTION, LEVELS, Region, Regions, UNKNOWN_CALLERS};
 use crate::states::Gaps;
+use crate::versions::Versions;
 
 /// Stands for nothing.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -31,11 +34,20 @@ pub(crate) struct What {
     pub(crate) kind: u32,
     /// The value of that event; 0 if the region is not whole.
     pub(crate) value: i32,
+    /// The address of the lock that a call of POSIX threads is for, if recorded.
+    pub(crate) lock: Option<i64>,
+    /// Whether it stands for further calls that found nothing.
+    pub(crate) polls: bool,
     /// Regions around a call that begin and end with it, from the outermost.
     pub(crate) callers: Vec<u32>,
 }
 
 impl What {
+    /// Whether it is a call that makes a thread.
+    pub(crate) fn makes_thread(&self) -> bool {
+        self.kind == pthreads::CALLS && i64::from(self.value) == CREATE
+    }
+
     fn is_in(&self, region: u32) -> bool {
         self.region == region || self.callers.contains(&region)
     }
@@ -59,6 +71,8 @@ pub(crate) struct Holding {
     /// The visit in which the thread asks for it, and the one in which it gives it back.
     pub(crate) acquire: u32,
     pub(crate) release: Option<u32>,
+    /// Whether others can have it at the same time.
+    pub(crate) is_shared: bool,
 }
 
 /// What is odd in the events of a thread.
@@ -83,6 +97,8 @@ pub(crate) struct Odd {
     pub(crate) crossings: u64,
     /// Values of counters that cannot be.
     pub(crate) samples: u64,
+    /// Calls that found nothing, while the thread did something else.
+    pub(crate) tests: u64,
 }
 
 /// A thread.
@@ -116,6 +132,8 @@ pub(crate) struct Context<'a> {
     pub(crate) types: &'a [u32],
     /// When the run ends.
     pub(crate) end: i64,
+    /// Ticks of a second.
+    pub(crate) second: i64,
     /// Whether it is the first thread of its task.
     pub(crate) is_first: bool,
 }
@@ -128,6 +146,8 @@ enum Track {
     Outlined,
     Lock,
     OpenMp,
+    Pthread,
+    Life,
     Mpi,
     Other,
 }
@@ -138,6 +158,8 @@ impl Track {
             FUNCTION => Some(Self::Function),
             _ if calls::is_mpi(kind) => Some(Self::Mpi),
             OUTLINED => Some(Self::Outlined),
+            pthreads::CALLS => Some(Self::Pthread),
+            LIFE => Some(Self::Life),
             _ if openmp::is_parallel(kind) => Some(Self::Parallel),
             _ if openmp::is_lock(kind) => Some(Self::Lock),
             _ if openmp::role(kind).is_some() => Some(Self::OpenMp),
@@ -149,18 +171,19 @@ impl Track {
     /// What begins first of that which begins in one instant.
     fn order(self) -> u8 {
         match self {
-            Self::Function => 0,
-            Self::Parallel => 1,
-            Self::Outlined => 2,
-            Self::Other => 3,
-            Self::Lock | Self::OpenMp => 4,
-            Self::Mpi => 5,
+            Self::Life => 0,
+            Self::Function => 1,
+            Self::Parallel => 2,
+            Self::Outlined => 3,
+            Self::Other => 4,
+            Self::Lock | Self::OpenMp | Self::Pthread => 5,
+            Self::Mpi => 6,
         }
     }
 
     /// Whether a region of a type can be in another one of it.
     fn nests(self) -> bool {
-        matches!(self, Self::Function | Self::Parallel | Self::Outlined)
+        matches!(self, Self::Function | Self::Parallel | Self::Outlined | Self::Life)
     }
 }
 
@@ -249,6 +272,11 @@ struct Builder<'a> {
     held: Vec<(u32, usize)>,
     /// Types that have begun, and how many regions of each ended with those around them.
     known: Vec<(u32, u64)>,
+    /// When the last call ended that made a thread.
+    made: i64,
+    /// When the last region ended.
+    closed: i64,
+    polls: Polls,
     attributes: Attributes,
 }
 
@@ -264,15 +292,19 @@ impl Thread {
             open: Vec::new(),
             held: Vec::new(),
             known: Vec::new(),
+            made: i64::MIN,
+            closed: i64::MIN,
+            polls: Polls::default(),
             attributes: Attributes::default(),
         };
         if context.is_first && !records.is_empty() {
             let region = builder.regions.program();
             builder.open(0, region, (0, 0));
         }
+        let versions = Versions::new(context.labels, records.kinds());
         match records.sorted_lines() {
-            Some(sorted) => builder.events(sorted.into_iter()),
-            None => builder.events(records.lines()),
+            Some(sorted) => builder.events(sorted.into_iter(), versions),
+            None => builder.events(records.lines(), versions),
         }
         let Builder { mut regions, mut whats, mut thread, .. } = builder.end();
         let region = regions.of(openmp::PART, 0, 0);
@@ -308,7 +340,8 @@ impl Thread {
         if self.gaps.iter().next().is_none() {
             return;
         }
-        let calls = || self.visits.iter().filter(|visit| calls::is_mpi(whats[visit.what as usize].kind));
+        let is_call = |what: &What| calls::is_mpi(what.kind) && !what.polls;
+        let calls = || self.visits.iter().filter(|visit| is_call(&whats[visit.what as usize]));
         let calls = || calls().map(|visit| (visit.begin, visit.end));
         let gaps = || self.gaps.iter().map(|gap| (gap.begin, gap.end));
         self.odd.only_states = outside(self.gaps.communication(), calls()).filter(|left| *left > 0).count() as u64;
@@ -355,7 +388,7 @@ pub(crate) fn outside(
 }
 
 impl Builder<'_> {
-    fn events<'r>(&mut self, lines: impl Iterator<Item = Line<'r>>) {
+    fn events<'r>(&mut self, lines: impl Iterator<Item = Line<'r>>, mut versions: Versions<'_>) {
         let mut begins: Vec<Begin> = Vec::new();
         let mut samples: Vec<(u32, i64)> = Vec::new();
         let mut lines = lines.peekable();
@@ -366,15 +399,20 @@ impl Builder<'_> {
             self.attributes.clear();
             let mut line = Some(first);
             while let Some(one) = line {
-                for (kind, value) in one.pairs() {
+                for (kind, value) in one.pairs().flat_map(|(kind, value)| versions.events(kind, value)) {
                     match Track::of(kind, self.context.types) {
                         Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false }),
                         Some(track) => self.zero(time, (track, kind), &mut begins),
                         None if is_counter(kind) => self.sample((kind, value), &mut samples),
+                        None if polling::is_counter(kind) => self.polls.note(time, kind, value),
                         None => self.attributes.note(kind, value),
                     }
                 }
                 line = lines.next_if(|next| next.time == time);
+            }
+            // The function is that of the new thread.
+            if begins.iter().any(|begin| (begin.track, begin.value) == (Track::Pthread, CREATE)) {
+                begins.retain(|begin| begin.track != Track::Life);
             }
             if !samples.is_empty() {
                 let mut samples = samples.iter().copied();
@@ -399,6 +437,11 @@ impl Builder<'_> {
 
     /// The end of what is open, of what begins in the same instant, or of what began before the trace.
     fn zero(&mut self, time: i64, (track, kind): (Track, u32), begins: &mut [Begin]) {
+        // That of the new thread, in the call that makes it.
+        let is_in_creation = || self.open.last().is_some_and(|open| self.what(open.visit).makes_thread());
+        if track == Track::Life && (self.made == time || is_in_creation()) {
+            return;
+        }
         let is_open = self.open.iter().any(|open| open.kind == kind);
         let begun = begins.iter_mut().rev().find(|begin| begin.kind == kind && !begin.has_ended);
         // Of types whose regions do not nest, what is open ends before the next begins, whatever the order of records.
@@ -432,7 +475,7 @@ impl Builder<'_> {
             // A thread that has the lock already has it once more.
             let held = self.held.iter().map(|(_, at)| *at).find(|at| holdings[*at].address == address);
             if held.is_none() {
-                holdings.push(Holding { address, acquire, release: None });
+                holdings.push(Holding { address, acquire, release: None, is_shared: false });
             }
             self.held.push((kind, held.unwrap_or(holdings.len() - 1)));
             return;
@@ -451,14 +494,22 @@ impl Builder<'_> {
             self.thread.levels = self.thread.levels.max(attributes.callers.len());
         }
         self.what.callers = callers;
-        let region = self.regions.of(kind, value, if is_call { attributes.place } else { 0 });
+        let poll = is_call.then(|| self.poll(time, value)).flatten();
+        let region = match poll {
+            Some(_) => self.regions.polling(kind, value, attributes.place),
+            None => self.regions.of(kind, value, if is_call { attributes.place } else { 0 }),
+        };
         if track == Track::Function && self.is_program(region) {
             // It is open already.
-            self.open.extend((!has_ended).then_some(Open { visit: 0, kind }));
+            let visit = self.open.last().map_or(0, |open| open.visit);
+            self.open.extend((!has_ended).then_some(Open { visit, kind }));
             self.attributes = attributes;
             return;
         }
-        let visit = self.open(time, region, (kind, i32::try_from(value).unwrap_or(0)));
+        self.what.lock = attributes.lock.filter(|_| track == Track::Pthread && pthreads::is_for_lock(value));
+        self.what.polls = poll.is_some();
+        let visit = self.open(poll.unwrap_or(time), region, (kind, i32::try_from(value).unwrap_or(i32::MAX)));
+        (self.what.lock, self.what.polls) = (None, false);
         if is_call && calls::operation(value).is_some() {
             let Attributes { communicator, sent, received, is_root, .. } = attributes;
             self.thread.collectives.push(Collective { visit, communicator, sent, received, is_root });
@@ -482,10 +533,22 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a region is what surrounds all that the task does, and nothing else is open.
+    /// When the thread began to ask for what a call finds, if it did nothing else meanwhile.
+    fn poll(&mut self, time: i64, call: i64) -> Option<i64> {
+        let run = self.polls.end(call)?;
+        let last = self.thread.visits.last().map_or(i64::MIN, |visit| visit.begin);
+        let waits = last.max(self.closed) <= run.begin && run.waits(time, self.context.second);
+        if !waits {
+            self.thread.odd.tests += run.count.unsigned_abs();
+        }
+        waits.then_some(run.begin)
+    }
+
+    /// Whether a region is what surrounds all that the task or a new thread does, and nothing else is open in that.
     fn is_program(&self, region: u32) -> bool {
-        let [open] = self.open[..] else { return false };
-        self.context.is_first && self.what(open.visit).region == region
+        let Some((open, around)) = self.open.split_last() else { return false };
+        let surrounds = open.kind == LIFE || self.context.is_first && around.is_empty();
+        surrounds && self.what(open.visit).region == region
     }
 
     fn what(&self, visit: u32) -> &What {
@@ -511,9 +574,13 @@ impl Builder<'_> {
 
     /// Ends the innermost region of a type, with all that is in it.
     fn close(&mut self, time: i64, kind: u32) {
+        self.closed = time;
         while let Some(open) = self.open.pop() {
             self.thread.visits[open.visit as usize].end = time;
             if open.kind == kind {
+                if self.what(open.visit).makes_thread() {
+                    self.made = time;
+                }
                 return;
             }
             self.thread.odd.crossings += 1;

@@ -6,25 +6,30 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use whywait_core::analysis::Analysis as CoreAnalysis;
-use whywait_core::export::paraver::{Words, write};
+use whywait_core::export::paraver::{Finding, Words, write};
+use whywait_core::ids::CallPathId;
 use whywait_core::schema::Metric;
 use whywait_core::trace::decode::Progress;
 
 use crate::analysis::Analysis;
 use crate::output::{create, select};
 
+/// A finding: its sentence, and the call paths and ranks to blame.
+type Found = (String, Vec<u32>, Vec<u32>);
+
 /// Writes a trace for Paraver; returns the numbers of its items by kind, and the texts of the files beside it by their
 /// endings. Collective: the first process writes.
 ///
 /// `progress(stage, share)` is called about ten times a second.
 #[pyfunction]
-#[pyo3(signature = (analysis, path, *, labels, ranks=None, window=None, min_duration=0.0, progress=None))]
+#[pyo3(signature = (analysis, path, *, labels, findings, ranks=None, window=None, min_duration=0.0, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "they are named where it is called")]
 pub(crate) fn write_paraver<'py>(
     py: Python<'py>,
     analysis: Bound<'py, Analysis>,
     path: PathBuf,
     labels: HashMap<String, String>,
+    findings: Vec<Found>,
     ranks: Option<Vec<u32>>,
     window: Option<(f64, f64)>,
     min_duration: f64,
@@ -33,9 +38,16 @@ pub(crate) fn write_paraver<'py>(
     let trace = &analysis.get().result.trace;
     let selection = select(trace, ranks, window, min_duration)?;
     let out = create(trace, &path)?;
+    let findings: Vec<Finding> = (1..)
+        .zip(findings)
+        .map(|(number, (label, callpaths, ranks))| {
+            let callpaths = callpaths.into_iter().map(CallPathId::new).collect();
+            Finding { number, label, callpaths, ranks }
+        })
+        .collect();
     let job = move |result: &CoreAnalysis, state: &Progress| {
         let label = |metric: Metric| labels.get(metric.name()).map_or(metric.name(), String::as_str).to_owned();
-        let words = Words { label: &label, number: &whywait_paraver::calls::numbered };
+        let words = Words { label: &label, findings, number: &whywait_paraver::calls::numbered };
         write(result, &words, &selection, out, state)
     };
     let events: usize = trace.shards.iter().map(|shard| shard.events.len()).sum();

@@ -19,21 +19,26 @@ const PER_THREAD: u64 = 24 << 20;
 /// Memory that a location keeps, bytes.
 const PER_LOCATION: u64 = 1 << 10;
 
-/// Limits the memory of the process while it analyzes `run` and keeps the result; the rest is spilled to a file in
-/// `directory`, by default that for temporary files. Removes the limit if `size` is `None`.
+/// Limits the memory of the process while it analyzes `run` and keeps the result, or opens one; the rest is spilled to a
+/// file in `directory`, by default that for temporary files. Removes the limit if `size` is `None`.
+///
+/// A limit that is too small is an error once the run is open: before, nobody knows how much it needs.
 #[pyfunction]
 #[pyo3(signature = (run, size, directory, *, threads=None))]
 pub(crate) fn limit_memory(
-    run: &Run,
+    run: Option<&Run>,
     size: Option<u64>,
     directory: Option<PathBuf>,
     threads: Option<usize>,
 ) -> PyResult<()> {
     if let Some(bytes) = size {
         let threads = threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
-        let locations = run.recording().definitions().locations.len() as u64;
+        let locations = run.map_or(0, |run| run.recording().definitions().locations.len() as u64);
         let own = whywait_spill::resident().unwrap_or(0);
         let needed = own + FIXED + PER_THREAD * threads as u64 + PER_LOCATION * locations;
+        if bytes < needed && run.is_none() {
+            return Ok(());
+        }
         if bytes < needed {
             let mib = |bytes: u64| bytes.div_ceil(1 << 20);
             return Err(UsageError::new_err(format!(

@@ -2,10 +2,11 @@
 
 use whywait_otf2::enums::CollectiveRoot;
 
+use super::findings::{FINDING, Findings};
 use super::lines::Lines;
 use super::objects::Objects;
 use super::terms::{CALLER, CALLER_LINE, FUNCTION, IDLE, NOT_CREATED, RUNNING, SCHEDULING, Terms};
-use super::threads::{Steps, What};
+use super::threads::{Step, Steps, What};
 use crate::export::selection::{Selection, WrittenEvents};
 use crate::ids::CallPathId;
 use crate::trace::{Shard, Trace};
@@ -18,12 +19,32 @@ const LEVELS: usize = 3;
 /// The states of a location so far.
 struct States {
     since: i64,
+    has_begun: bool,
     open: Vec<u8>,
 }
 
 impl States {
     fn current(&self) -> u8 {
         self.open.last().copied().unwrap_or(IDLE)
+    }
+
+    /// Before the first event of a location, it does not exist; `begin` is that of the run.
+    fn begin_at(&mut self, time: i64, begin: i64, lines: &mut Lines) {
+        if !self.has_begun {
+            lines.state(begin, time, NOT_CREATED);
+            (self.since, self.has_begun) = (time, true);
+        }
+    }
+
+    /// Writes what a thread does with others.
+    fn step(&mut self, step: Step, lines: &mut Lines) {
+        match step.what {
+            What::Fork => self.begin(step.time, SCHEDULING, lines),
+            What::Begin => self.begin(step.time, RUNNING, lines),
+            What::Join | What::End => self.end(step.time, lines),
+            What::Lock => {}
+        }
+        lines.events(step.time, step.pairs());
     }
 
     /// Turns to another state, from which it comes back.
@@ -54,7 +75,7 @@ impl States {
 /// The lines of the i-th location of a shard.
 pub(super) fn of_location(
     trace: &Trace,
-    (objects, terms): (&Objects, &Terms),
+    (objects, terms, findings): (&Objects, &Terms, &Findings<'_>),
     (shard, i): (&Shard, usize),
     (selection, kept): (&Selection, &WrittenEvents),
 ) -> Lines {
@@ -72,9 +93,10 @@ pub(super) fn of_location(
         .collect();
     collectives.sort_unstable();
     let mut collectives = collectives.into_iter().peekable();
-    let mut states = States { since: begin, open: Vec::new() };
-    let mut has_begun = false;
-    let mut steps = Steps::new(trace, (shard, i), (selection, kept));
+    let mut states = States { since: begin, has_begun: false, open: Vec::new() };
+    // Findings about open calls, each with the number of calls around.
+    let mut found: Vec<(usize, i64)> = Vec::new();
+    let mut steps = Steps::new((trace, terms), (shard, i), (selection, kept));
     for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let time = shard.events.time[position as usize];
         let is_leave = shard.events.is_leave(position);
@@ -85,29 +107,29 @@ pub(super) fn of_location(
         }
         let term = terms.of(callpath);
         while let Some(step) = steps.next(time, states.open.len()) {
-            match step.what {
-                What::Fork => states.begin(step.time, SCHEDULING, &mut lines),
-                What::Join => states.end(step.time, &mut lines),
-                What::Lock => {}
-            }
-            lines.events(step.time, step.pairs());
+            states.begin_at(step.time, begin, &mut lines);
+            states.step(step, &mut lines);
         }
-        if !has_begun {
-            lines.state(begin, time, NOT_CREATED);
-            states.since = time;
-            has_begun = true;
-        }
+        states.begin_at(time, begin, &mut lines);
         if is_leave {
             states.end(time, &mut lines);
-            if term.kind != 0 {
-                lines.events(time, [(term.kind, 0)]);
+            let is_end = found.pop_if(|(around, _)| *around == states.open.len()).is_some();
+            let finding = is_end.then(|| (FINDING, found.last().map_or(0, |(_, number)| *number)));
+            if term.kind != 0 || is_end {
+                lines.events(time, (term.kind != 0).then_some((term.kind, 0)).into_iter().chain(finding));
             }
             continue;
         }
         lines.calls += u64::from(term.kind != 0);
         // The program's own code runs in barriers as well: tasks do.
+        let finding = findings.at(trace, callpath, location);
+        found.extend(finding.map(|number| (states.open.len(), number)));
+        let finding = finding.map(|number| (FINDING, number));
         states.begin(time, term.state.unwrap_or(RUNNING), &mut lines);
         if term.kind == 0 {
+            if finding.is_some() {
+                lines.events(time, finding);
+            }
             continue;
         }
         let operation = collective.filter(|_| term.is_call).map(|(_, row)| &shard.collectives.rows[row]);
@@ -123,7 +145,11 @@ pub(super) fn of_location(
         });
         let callers = term.is_call.then(|| callers(trace, terms, callpath)).into_iter().flatten();
         let line = (term.line > 0).then_some((CALLER_LINE, term.line));
-        lines.events(time, std::iter::once((term.kind, term.value)).chain(of_operation).chain(callers).chain(line));
+        let call = std::iter::once((term.kind, term.value));
+        lines.events(time, call.chain(of_operation).chain(callers).chain(line).chain(finding));
+    }
+    while let Some(step) = steps.next(end, states.open.len()) {
+        states.step(step, &mut lines);
     }
     states.turn(end, &mut lines);
     lines

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use super::causes::{CRITICAL, DELAYS, INFERRED, LENGTH, PATH, TASK, WAIT_STATE};
 use super::counters::Counters;
-use super::terms::{CALLER, CALLER_LINE, FUNCTION, OUTLINED, Terms};
-use super::threads::{LOCK, LOCK_ADDRESS};
+use super::findings::FINDING;
+use super::terms::{CALLER, CALLER_LINE, FUNCTION, OUTLINED, PTHREAD_CALL, Terms};
+use super::threads::{LIFE, LOCK, LOCK_ADDRESS};
+use super::words::Words;
 use crate::ids::CallPathId;
 use crate::schema::{Metric, Pattern};
 use crate::trace::Trace;
@@ -31,12 +33,17 @@ const STATES: [(u8, &str); 17] = [
 ];
 
 /// Types of events whose values are numbers.
-const PLAIN: [(u32, &str); 8] = [
+const PLAIN: [(u32, &str); 13] = [
     (50_100_001, "Send Size in MPI Global OP"),
     (50_100_002, "Recv Size in MPI Global OP"),
     (50_100_003, "Root in MPI Global OP"),
     (50_100_004, "Communicator in MPI Global OP"),
     (LOCK_ADDRESS, "OpenMP lock address"),
+    (PTHREAD_CALL + 5, "pthread_rw_lock_wr"),
+    (PTHREAD_CALL + 6, "pthread_rw_lock_rd"),
+    (PTHREAD_CALL + 7, "pthread_rw_unlock"),
+    (PTHREAD_CALL + 8, "pthread_mutex_lock"),
+    (PTHREAD_CALL + 9, "pthread_mutex_unlock"),
     (TASK, "Wait: task waited for"),
     (LENGTH, "Wait: length, ns"),
     (DELAYS, "Delays others: ns"),
@@ -46,7 +53,7 @@ const PLAIN: [(u32, &str); 8] = [
 pub(super) fn text(
     trace: &Trace,
     (terms, counters): (&Terms, &Counters<'_>),
-    label: &dyn Fn(Metric) -> String,
+    words: &Words<'_>,
     paths: &[u32],
 ) -> String {
     let mut text = "DEFAULT_OPTIONS\n\nLEVEL               THREAD\nUNITS               NANOSEC\n\nSTATES\n".to_owned();
@@ -73,10 +80,12 @@ pub(super) fn text(
         (50_000_003, "MPI Other"),
         (50_000_004, "MPI One-sided"),
         (50_000_005, "MPI I/O"),
+        (PTHREAD_CALL, "pthread call"),
     ] {
         let of_kind = terms.calls.iter().filter(|(of, ..)| *of == kind);
         let calls = of_kind.map(|(_, value, name)| (*value, name.clone()));
-        block(&[(kind, name)], &mut std::iter::once((0, "Outside MPI".to_owned())).chain(calls));
+        let outside = if kind == PTHREAD_CALL { "Outside pthread call" } else { "Outside MPI" };
+        block(&[(kind, name)], &mut std::iter::once((0, outside.to_owned())).chain(calls));
     }
     for plain in PLAIN {
         block(&[plain], &mut std::iter::empty());
@@ -94,6 +103,8 @@ pub(super) fn text(
     block(&callers, &mut end().chain(unknown).chain(functions()));
     block(&[(CALLER_LINE, "Caller line at level 1")], &mut end().chain((1..).zip(terms.lines.iter().cloned())));
     block(&[(OUTLINED, "Executed OpenMP parallel function")], &mut end().chain(functions()));
+    let unresolved = (1, "Unresolved".to_owned());
+    block(&[(LIFE, "pthread function")], &mut end().chain([unresolved]).chain(functions()));
     block(&[(60_000_001, "OpenMP parallel")], &mut [(0, "End"), (3, "REGION")].map(named).into_iter());
     for (kind, name) in [(60_000_005, "OpenMP barrier"), (60_000_016, "OpenMP join")] {
         block(&[(kind, name)], &mut end().chain([(1, name.to_owned())]));
@@ -101,13 +112,15 @@ pub(super) fn text(
     let locks = [(0, "Outside"), (3, "Lock"), (5, "Unlock"), (6, "Inside")];
     block(&[(LOCK, "OpenMP named lock")], &mut locks.map(named).into_iter());
     let patterns = Metric::ALL.iter().filter(|metric| Pattern::of(**metric).is_some());
-    let waits = patterns.map(|metric| (*metric as i64 + 1, label(*metric)));
+    let waits = patterns.map(|metric| (*metric as i64 + 1, (words.label)(*metric)));
     block(&[(WAIT_STATE, "Wait state")], &mut std::iter::once((0, "None".to_owned())).chain(waits));
     let paths = paths.iter().map(|path| (i64::from(*path) + 1, path_text(trace, CallPathId::new(*path))));
     block(&[(PATH, "Wait: call path of the cause")], &mut std::iter::once((0, "None".to_owned())).chain(paths));
     for (kind, name) in [(CRITICAL, "On the critical path"), (INFERRED, "Wait is inferred")] {
         block(&[(kind, name)], &mut [(0, "No".to_owned()), (1, "Yes".to_owned())].into_iter());
     }
+    let findings = words.findings.iter().map(|finding| (i64::from(finding.number), finding.label.clone()));
+    block(&[(FINDING, "Finding")], &mut std::iter::once((0, "None".to_owned())).chain(findings));
     text
 }
 

@@ -8,7 +8,7 @@
 //! | what runs | states, as Extrae has them: what waits is no state, so that efficiencies do not change |
 //! | message | record `3` |
 //! | counter | events: increases since the last reading of the thread |
-//! | wait state, its cause, the critical path | events from [`causes::WAIT_STATE`] on |
+//! | wait state, its cause, the critical path, findings | events from [`causes::WAIT_STATE`] on |
 //!
 //! Times are ns since the begin of the trace. Each process of the analysis makes the lines of its locations; the first one
 //! has what was found, and writes all in order of time.
@@ -16,6 +16,7 @@
 mod calls;
 mod causes;
 mod counters;
+mod findings;
 mod labels;
 mod lines;
 mod messages;
@@ -35,10 +36,12 @@ use crate::parallel::iter::prelude::*;
 use crate::trace::decode::Progress;
 use crate::{Error, Result};
 
+pub use findings::Finding;
 pub use words::{Numbered, Words};
 pub use written::{Beside, Written};
 
 use counters::Counters;
+use findings::Findings;
 use lines::Lines;
 use objects::Objects;
 use terms::Terms;
@@ -55,11 +58,12 @@ pub fn write(
     let objects = Objects::new(trace);
     let terms = Terms::new(trace, words.number);
     let counters = Counters::new(analysis);
+    let findings = Findings::new(&words.findings);
     let of_shards = trace.par_shards().map(|shard| {
         let kept = WrittenEvents::of(trace, shard, selection);
         let locations = shard.locations.enumerate().filter(|(_, location)| selection.has(trace, *location));
         let lines = locations.flat_map(|(i, location)| {
-            let calls = calls::of_location(trace, (&objects, &terms), (shard, i), (selection, &kept));
+            let calls = calls::of_location(trace, (&objects, &terms, &findings), (shard, i), (selection, &kept));
             let counted = counters.lines(location, selection).filter(|_| objects.task(location) > 0);
             std::iter::once(calls).chain(counted)
         });
@@ -80,7 +84,7 @@ pub fn write(
     lines.extend(found.lines);
     written.records = lines::write(out, trace, (&objects, Clock::of(trace)), &lines, &messages)?;
     let beside = Beside {
-        labels: labels::text(trace, (&terms, &counters), words.label, &own),
+        labels: labels::text(trace, (&terms, &counters), words, &own),
         names: objects.names(trace),
         views: views::text(),
     };

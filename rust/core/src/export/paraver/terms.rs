@@ -10,6 +10,8 @@ use crate::trace::{RegionClass, Regions, Trace};
 
 /// Type of events: a user function.
 pub(super) const FUNCTION: u32 = 60_000_019;
+/// Type of events: a call of POSIX threads.
+pub(super) const PTHREAD_CALL: u32 = 61_000_000;
 /// Type of events: the body of a parallel region, on each thread.
 pub(super) const OUTLINED: u32 = 60_000_018;
 /// Type of events: the function that makes a call.
@@ -31,6 +33,11 @@ pub(super) const SCHEDULING: u8 = 7;
 const IO: u8 = 12;
 const DISABLED: u8 = 14;
 const OTHERS: u8 = 15;
+
+/// The name of a call without what says that it gives up: Extrae has one number for both.
+fn without_limit(name: &str) -> String {
+    ["_try", "_timed", "_clock"].iter().fold(name.to_owned(), |name, limit| name.replace(limit, "_"))
+}
 
 /// Whether the runtime of OpenMP works in a region, and not the program.
 fn is_runtime(role: RegionRole) -> bool {
@@ -93,12 +100,18 @@ impl Terms {
         if let Some(call) = mpi_call(&name, paradigm) {
             let (kind, value, state) = number(&call).unwrap_or_else(|| self.unknown_call(&name));
             let value = value.into();
-            if !self.calls.iter().any(|(known, of, _)| (*known, *of) == (kind, value)) {
-                self.calls.push((kind, value, name));
-            }
+            self.add_call((kind, value, name));
             let line = region.map_or(0, |region| self.line(region.begin_line, &region.file));
             let sends_at_once = call.starts_with("sendrecv");
             return Term { kind, value, state: Some(state), is_call: true, sends_at_once, line };
+        }
+        if paradigm == Paradigm::PTHREAD {
+            let name = without_limit(&name);
+            if let Some((kind, value, state)) = number(&name) {
+                let value = value.into();
+                self.add_call((kind, value, name));
+                return Term { kind, value, state: Some(state), ..Term::default() };
+            }
         }
         let class = trace.regions.class(key);
         let with_state = |kind, value, state| Term { kind, value, state: Some(state), ..Term::default() };
@@ -134,6 +147,12 @@ impl Terms {
         });
         let kind = if class == RegionClass::Parallel { OUTLINED } else { FUNCTION };
         Term { kind, value, state, ..Term::default() }
+    }
+
+    fn add_call(&mut self, call: (u32, i64, String)) {
+        if !self.calls.iter().any(|(kind, value, _)| (*kind, *value) == (call.0, call.1)) {
+            self.calls.push(call);
+        }
     }
 
     fn unknown_call(&self, name: &str) -> Numbered {

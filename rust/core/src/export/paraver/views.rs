@@ -3,14 +3,16 @@
 use std::fmt::Write as _;
 
 use super::causes::{CRITICAL, DELAYS, PATH, TASK, WAIT_STATE};
+use super::findings::FINDING;
 
 /// Names of windows, and the types of events that they show.
-const WINDOWS: [(&str, u32); 5] = [
+const WINDOWS: [(&str, u32); 6] = [
     ("Wait state", WAIT_STATE),
     ("Wait: task waited for", TASK),
     ("Wait: call path of the cause", PATH),
     ("On the critical path", CRITICAL),
     ("Delays others", DELAYS),
+    ("Finding", FINDING),
 ];
 /// Names of histograms, and the numbers of their windows.
 const HISTOGRAMS: [(&str, usize); 2] = [("Time of each wait state", 1), ("Who waits for whom", 2)];
@@ -27,7 +29,7 @@ pub(super) fn text() -> String {
     let rule = "#".repeat(80);
     let mut text = format!(
         "#ParaverCFG\nConfigFile.Version: 3.4\nConfigFile.NumWindows: {}\nConfigFile.BeginDescription\n\
-         Waits, their causes, and the critical path, as whywait found them\nConfigFile.EndDescription\n",
+         Waits, their causes, the critical path, and findings, as whywait found them\nConfigFile.EndDescription\n",
         WINDOWS.len()
     );
     for (number, (name, kind)) in (1..).zip(WINDOWS) {
