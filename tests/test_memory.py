@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a memory limit 
 
 MIB = 2**20
 IN_MEMORY = "/dev/shm"  # noqa: S108
-LIMIT = 96 * MIB
+LIMIT = 104 * MIB
 
 # Analyses a trace, notes the peak, and only then loads what can write the tables.
 ANALYZE = """
@@ -36,6 +36,15 @@ for name in ("callpaths", "severities", "wait_states", "delay_costs", "critical_
     with pa.OSFile(f"{directory}/{limit}-{name}.arrow", "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 print(peak)
+"""
+
+
+# Opens a trace, and prints the peak.
+OPEN = """
+import sys, whywait
+trace, limit, directory = sys.argv[1:]
+run = whywait.open(trace, memory_limit=int(limit) or None, spill_directory=directory)
+print(run.locations.num_rows, whywait._native.peak_memory())
 """
 
 
@@ -72,6 +81,29 @@ def test_a_trace_four_times_the_limit_gives_the_same(large, tmp_path):
         files = (file, tmp_path / f"{LIMIT}-{name}")
         one, other = (pa.ipc.open_file(pa.memory_map(str(file))).read_all() for file in files)
         assert one.equals(other), name
+
+
+def test_a_trace_that_is_read_as_a_whole_keeps_the_limit_meanwhile(tmp_path):
+    counters = "".join(f":{42_000_000 + kind}:{(kind + 1) * 3_141_592_653_589}" for kind in range(24))
+    path = tmp_path / "run.prv"
+    with path.open("w") as file:
+        file.write("#Paraver (01/01/2026 at 00:00):1000000_ns:1(2):1:2(1:1,1:1),1\nc:1:1:2:1:2\n")
+        for time in range(0, 480_000, 4):
+            for task in (1, 2):
+                at = f"2:{task}:1:{task}:1"
+                file.write(f"{at}:{time}:50000002:8:50100004:1{counters}\n{at}:{time + 2}:50000002:0\n")
+
+    def peak(limit):
+        command = [sys.executable, "-c", OPEN, str(path), str(limit), str(tmp_path)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        locations, bytes_ = map(int, done.stdout.split())
+        assert locations == 2
+        return bytes_
+
+    unlimited, limited = peak(0), peak(LIMIT)
+    assert unlimited > LIMIT + 32 * MIB
+    assert limited < unlimited - 32 * MIB
+    assert [file.name for file in tmp_path.iterdir()] == ["run.prv"], "nothing else is left"
 
 
 def test_the_summary_reports_peak_memory(small, tmp_path):

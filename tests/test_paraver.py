@@ -202,6 +202,11 @@ def test_real_traces_have_their_published_efficiencies(name, published, measured
     found = waits(path)
     assert {kind: round(sum(found[kind].values())) for kind in measured} == measured
     assert not [text for text in oddities(path) if "message" in text]
+    if name == "epoch_2proc":
+        # Published: 87,640,358,419 instructions in useful states.
+        rows = whywait.analyze(path, causes=False).severities("PAPI_TOT_INS").to_pylist()
+        own = sum(row["value"] for row in rows if not row["callpath"][-1].startswith(("MPI_", "state: ", "flush")))
+        assert own == pytest.approx(87_640_358_419, rel=1e-3)
     assert main(["efficiency", str(path), "--focus", "all", "--json"]) == 0
     text = capsys.readouterr().out
     rows = json.loads(text)["methods"]["cube"][0]["efficiencies"]

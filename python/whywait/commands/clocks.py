@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> Answer:
 
     with Progress() as progress:
         result = whywait.analyze(
-            open_trace(options.trace),
+            open_trace(options.trace, memory_limit=options.memory_limit),
             causes=False,
             census=True,
             progress=progress,
@@ -90,6 +90,8 @@ def run(options: argparse.Namespace) -> Answer:
 
     def lines() -> Iterator[Line]:
         yield from ([(line, "")] for line in census_lines(found))
+        if result.run.paraver is not None:
+            yield [("The times are as Extrae merged them; the trace does not say how it related the clocks of nodes.", "")]
         if pairs:
             yield []
             yield from table(pairs[: options.top], _PAIRS)

@@ -11,7 +11,7 @@
 /// Types that a chunk numbers; others follow this number.
 const MOST_TYPES: usize = 255;
 
-/// Bytes of a chunk that is no longer small.
+/// Bytes of a chunk that is no longer small: its events and its states are large blocks by themselves.
 const LARGE: usize = 64 << 10;
 /// Bytes from which on nothing is added to a chunk.
 const FULL: usize = 256 << 10;

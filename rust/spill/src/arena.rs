@@ -23,7 +23,7 @@ use crate::{Error, Limit};
 /// size of a page: pages are dropped by [`SLICE`], whatever blocks they hold.
 const UNIT: usize = 4096;
 /// Smallest block that goes to the file.
-const LARGE: usize = 64 << 10;
+const LARGE: usize = 16 << 10;
 /// Size of the reserved address range; the file is only as long as what is in use.
 const SPAN: usize = 4 << 40;
 /// The file grows in steps of this size.

@@ -20,6 +20,7 @@ FIGURES = Figures(
     unknown=("share", "the part of the time of the run in calls of a communication library that is not known"),
     library=("name", "that library"),
     unmatched=("share", "the part of the receives that have no send in the trace"),
+    inferred=("share", "the part of the CPU time of the focus that is waiting of which it is inferred what for"),
     missing=("count", "the ranks without events"),
     ranks=("count", "all ranks"),
     unseen=("share", "of the time of kernels that communicate, what follows the last known begin beside such ranks"),
@@ -42,6 +43,12 @@ def caveats(run: Run) -> Iterator[Words]:
     if run.unmatched:
         yield FIGURES.say(
             "{unmatched} of the receives have no send in this trace: their waiting is unknown.", unmatched=run.unmatched
+        )
+    if (inferred := run.inferred) >= LEAST:
+        yield FIGURES.say(
+            "{inferred} of the CPU time is waiting for late receivers in calls of which it is inferred, and not recorded, "
+            "which sends they complete.",
+            inferred=inferred,
         )
     if missing := len(run.result.places.lost_ranks):
         ranks = run.result.facts["processes"]

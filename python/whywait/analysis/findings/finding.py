@@ -379,6 +379,18 @@ class Run:
         return share if share >= _UNMATCHED else 0.0
 
     @property
+    def inferred(self) -> float:
+        """The share of the time that is waiting of which it is inferred which sends a call completes."""
+        if all(one["kind"] != "inferred_completion" for one in self.result.warnings):
+            return 0.0
+        part = focused(self.result)
+        waits = part.whole.tables.wait_states.filter(pc.field("inferred") & (pc.field("kind") == "mpi_latereceiver"))
+        begin, end = part.focus.window or (0.0, float("inf"))
+        enter = waits["enter"].to_numpy()
+        waiting = waits["waiting"].to_numpy()[(enter >= begin) & (enter < end)].sum()
+        return float(waiting) / self.time if self.time else 0.0
+
+    @property
     def lacks_members(self) -> bool:
         """Whether collective operations lack members in the trace, so that waiting in them is unknown."""
         return any(one["kind"] == "incomplete_collective" for one in self.result.warnings)
