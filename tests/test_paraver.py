@@ -14,6 +14,7 @@ import pytest
 import whywait
 from whywait.cli import main
 
+from tests.paraver_grammar import check
 from tests.results import SHARED, UNRECORDED
 
 DATA = Path(__file__).parent / "data"
@@ -248,6 +249,22 @@ def test_an_exported_trace_of_threads_computes_as_long(tmp_path):
     assert original.metrics[contention].total > 0.1
     assert again.metrics[contention].total == pytest.approx(original.metrics[contention].total, abs=1e-7)
     assert again.metrics["mpi"].total == pytest.approx(original.metrics["mpi"].total, abs=1e-7)
+
+
+@pytest.mark.skipif(not (SHARED / "cases").is_dir(), reason=UNRECORDED)
+def test_an_exported_trace_of_posix_threads_has_the_same_waits(tmp_path):
+    (anchor,) = (SHARED / "cases" / "pthread_mutex").rglob("traces.otf2")
+    original = whywait.analyze(anchor)
+    original.write_paraver(tmp_path / "run.prv")
+    check(tmp_path / "run.prv")
+    again = whywait.analyze(tmp_path / "run.prv")
+    assert original.metrics["pthread_join_wait"].total > 0.1
+    for name, error in (("pthread_join_wait", 1e-7), ("pthread_lock_contention_mutex_lock", 1e-4), ("comp", 1e-3)):
+        assert again.metrics[name].total == pytest.approx(original.metrics[name].total, abs=error), name
+    assert again.metrics["critical_path"].total == pytest.approx(original.metrics["critical_path"].total, abs=1e-6)
+    joins = [wait for wait in again.wait_states().to_pylist() if wait["kind"] == "pthread_join_wait"]
+    assert [(wait["thread"], wait["cause_thread"]) for wait in joins] == [(0, 1), (0, 2), (0, 3)]
+    assert {wait["callpath"][-1] for wait in joins} == {"pthread_join"}
 
 
 def test_an_export_says_who_is_waited_for(tmp_path):

@@ -54,6 +54,23 @@ def test_the_second_of_two_waitalls_completes_the_sends(tmp_path):
     assert waits(run.write(tmp_path)) == {}
 
 
+def test_findings_say_which_waiting_is_inferred(tmp_path):
+    run = Trace(100_000_000, (((1, 1),) * 2,), ((1, 1, (1, 2)),))
+    send = run.call(A, "Isend", 1_000_000, 1_100_000)
+    run.call(A, "Wait", 2_000_000, 52_100_000)
+    receive = run.call(B, "Recv", 52_000_000, 52_100_000)
+    run.message(send, receive, receive)
+    run.collective("Barrier", {A: (99_000_000, 99_100_000), B: (99_000_000, 99_100_000)}, 1)
+    path = run.write(tmp_path)
+    assert waits(path) == {"mpi_latereceiver": {"0": 50_000_000}}
+    found = whywait.analyze(path).findings()
+    assert [words.text for words in found.caveats] == [
+        "25% of the CPU time is waiting for late receivers in calls of which it is inferred which sends they complete."
+    ]
+    assert "inferred" in found.verdict()
+    assert not whywait.analyze(whywait.open(path, inference=False)).findings().caveats
+
+
 def test_single_waits_complete_sends_after_all_receives(tmp_path):
     run = trace(2)
     sends = [run.call(A, "Isend", begin, begin + 50) for begin in (1000, 1100)]

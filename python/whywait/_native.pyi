@@ -462,7 +462,7 @@ def write_paraver(
     Parameters
     ----------
     findings
-        Of each finding, from the first on: its sentence, the call paths to blame, and the ranks to blame (none for all).
+        Of each finding, from the first on: its sentence, the call paths to blame, and the ranks (none for all).
 
     Returns
     -------

@@ -13,7 +13,6 @@ from whywait.model.options import Options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from os import PathLike
-    from pathlib import Path
 
     from whywait.api.result import Result
     from whywait.model.metrics import Kind

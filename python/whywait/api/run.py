@@ -113,7 +113,7 @@ def _foreign(path: Path) -> str | None:
 
 
 def directory_on_disk(path: Path) -> Path | None:
-    """Return a directory for data of a trace that does not fit into memory; None for the system's temporary directory."""
+    """Return a directory for what of a trace does not fit into memory; None for the system's temporary directory."""
     beside = path if path.is_dir() else path.parent
     if os.access(beside, os.W_OK):
         return beside

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Answer:
     def lines() -> Iterator[Line]:
         yield from ([(line, "")] for line in census_lines(found))
         if result.run.paraver is not None:
-            yield [("The times are as Extrae merged them; the trace does not say how it related the clocks of nodes.", "")]
+            yield [("Times are as Extrae merged them; the trace does not say how it related the clocks of nodes.", "")]
         if pairs:
             yield []
             yield from table(pairs[: options.top], _PAIRS)

@@ -361,8 +361,9 @@ pub(crate) fn is_damage(error: &std::io::Error) -> bool {
 impl Scanned {
     /// Adds the lines of a block, read in parts.
     fn block(&mut self, block: &[u8], places: &Places, parts: usize) {
-        let scanned = map(divide(block, parts), |part| Self::scan(part, places));
-        scanned.into_iter().for_each(|part| self.append(part));
+        for part in map(divide(block, parts), |part| Self::scan(part, places)) {
+            self.append(part);
+        }
     }
 }
 

@@ -46,8 +46,8 @@ def caveats(run: Run) -> Iterator[Words]:
         )
     if (inferred := run.inferred) >= LEAST:
         yield FIGURES.say(
-            "{inferred} of the CPU time is waiting for late receivers in calls of which it is inferred, and not recorded, "
-            "which sends they complete.",
+            "{inferred} of the CPU time is waiting for late receivers in calls of which it is inferred which sends "
+            "they complete.",
             inferred=inferred,
         )
     if missing := len(run.result.places.lost_ranks):
