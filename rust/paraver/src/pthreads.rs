@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use whywait_otf2::enums::RegionRole;
 
-use crate::thread::{Holding, Thread};
+use crate::thread::{Holding, Thread, Visit};
 
 /// Type of events: calls, by number.
 pub(crate) const CALLS: u32 = 61_000_000;
@@ -107,12 +107,19 @@ struct Call {
 }
 
 impl Thread {
+    /// The visits of a type, with their places.
+    fn visits_of(&self, kind: u32) -> impl Iterator<Item = (u32, &Visit)> {
+        let has_any = self.whats.iter().any(|what| what.kind == kind);
+        let visits = if has_any { &self.visits[..] } else { &[] };
+        (0..).zip(visits).filter(move |(_, visit)| self.what(visit).kind == kind)
+    }
+
     /// The calls that are whole.
     fn pthread_calls(&self) -> impl Iterator<Item = Call> {
-        (0..).zip(&self.visits).filter_map(|(visit, known)| {
+        self.visits_of(CALLS).filter_map(|(visit, known)| {
             let what = self.what(known);
             let number = i64::from(what.value);
-            (what.kind == CALLS && number != 0).then_some(Call { visit, number, address: what.lock })
+            (number != 0).then_some(Call { visit, number, address: what.lock })
         })
     }
 
@@ -239,8 +246,7 @@ pub(crate) fn lives(threads: &[Thread]) -> Lives {
                 _ => {}
             }
         }
-        let of_life = (0..).zip(&thread.visits).filter(|(_, visit)| thread.what(visit).kind == LIFE);
-        functions.extend((0..).zip(of_life).map(|(round, (visit, time))| (round, number, visit, *time)));
+        functions.extend((0..).zip(thread.visits_of(LIFE)).map(|(round, (visit, time))| (round, number, visit, *time)));
     }
     creations.sort_unstable();
     joins.sort_unstable();

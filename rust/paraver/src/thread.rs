@@ -399,13 +399,17 @@ impl Builder<'_> {
             self.attributes.clear();
             let mut line = Some(first);
             while let Some(one) = line {
-                for (kind, value) in one.pairs().flat_map(|(kind, value)| versions.events(kind, value)) {
-                    match Track::of(kind, self.context.types) {
-                        Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false }),
-                        Some(track) => self.zero(time, (track, kind), &mut begins),
-                        None if is_counter(kind) => self.sample((kind, value), &mut samples),
-                        None if polling::is_counter(kind) => self.polls.note(time, kind, value),
-                        None => self.attributes.note(kind, value),
+                for (kind, value) in one.pairs() {
+                    if is_counter(kind) && !self.context.types.contains(&kind) {
+                        self.sample((kind, value), &mut samples);
+                        continue;
+                    }
+                    let [event, more] = versions.events(kind, value);
+                    if let Some(event) = event {
+                        self.event(time, event, &mut begins);
+                    }
+                    if let Some((kind, value)) = more {
+                        self.attributes.note(kind, value);
                     }
                 }
                 line = lines.next_if(|next| next.time == time);
@@ -424,6 +428,16 @@ impl Builder<'_> {
             for begin in &begins {
                 self.begin(time, *begin);
             }
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, time: i64, (kind, value): (u32, i64), begins: &mut Vec<Begin>) {
+        match Track::of(kind, self.context.types) {
+            Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false }),
+            Some(track) => self.zero(time, (track, kind), begins),
+            None if polling::is_counter(kind) => self.polls.note(time, kind, value),
+            None => self.attributes.note(kind, value),
         }
     }
 

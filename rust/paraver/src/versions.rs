@@ -61,16 +61,15 @@ impl<'a> Versions<'a> {
         }
     }
 
-    /// What an event stands for: up to two.
+    /// What an event stands for, and what it says of it: the address of a lock.
     #[inline]
-    pub(crate) fn events(&mut self, kind: u32, value: i64) -> impl Iterator<Item = Event> + use<> {
-        let events = match kind {
+    pub(crate) fn events(&mut self, kind: u32, value: i64) -> [Option<Event>; 2] {
+        match kind {
             NEW_PARALLEL..=NEW_OUTLINED => [self.openmp(kind, value), None],
             pthreads::CALLS => [(value != EXIT).then_some((kind, value)), None],
             _ if pthreads::is_pthread(kind) => self.pthread(kind, value),
             _ => [Some((kind, value)), None],
-        };
-        events.into_iter().flatten()
+        }
     }
 
     fn openmp(&mut self, kind: u32, value: i64) -> Option<Event> {
@@ -141,7 +140,7 @@ mod tests {
 
     fn all(labels: &Labels, events: &[Event]) -> Vec<Event> {
         let mut versions = Versions::new(labels, events.iter().map(|event| event.0));
-        events.iter().flat_map(|(kind, value)| versions.events(*kind, *value).collect::<Vec<_>>()).collect()
+        events.iter().flat_map(|(kind, value)| versions.events(*kind, *value)).flatten().collect()
     }
 
     #[test]
