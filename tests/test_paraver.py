@@ -491,6 +491,25 @@ def test_info_says_what_the_trace_has(tmp_path, capsys):
     assert "event bytes" not in said
 
 
+def test_whose_computation_it_is_is_said(tmp_path, capsys):
+    path = write(tmp_path, f"{HEADER}\n{BODY}")
+    function = "2:1:1:1:1:10:60000019:3\n2:1:1:1:1:9000:60000019:0\n"
+    summary = ["analyze", str(path), "--focus", "all", "-o", str(tmp_path / "o"), "--force"]
+    for text, count in ((BODY, 1), (BODY + function, 0)):
+        write(tmp_path, f"{HEADER}\n{text}")
+        for arguments in (summary, ["info", str(path)]):
+            assert main(arguments) == 0
+            printed = " ".join(capsys.readouterr().out.split())
+            assert printed.count("the computation between calls is that of main") == count
+
+
+def test_a_run_has_the_name_of_its_file(tmp_path, capsys):
+    path = write(tmp_path, f"{HEADER}\n{BODY}", "waves.prv")
+    assert main(["analyze", str(path), "-o", str(tmp_path / "o")]) == 0
+    assert capsys.readouterr().out.startswith("waves: 2 ranks")
+    assert whywait.load(tmp_path / "o").summary()["run"] == {"name": "waves", "path": str(path), "program": None}
+
+
 def test_a_written_result_finds_its_trace_again(tmp_path):
     path = write(tmp_path, f"{HEADER}\n{BODY}")
     assert main(["analyze", str(path), "--no-inference", "-q", "-o", str(tmp_path / "o")]) == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import whywait
 
+from tests.paraver_grammar import check
 from tests.paraver_traces import Call, Trace
 
 if TYPE_CHECKING:
@@ -418,7 +419,9 @@ def test_a_condition_variable_goes_with_the_lock_that_the_thread_has(tmp_path):
     run.pthread(first, "cond_signal", 4000, 4200, 0x99)
     run.pthread(first, "mutex_unlock", 6000, 6100, 0x10)
     kinds = {"pthread_lock_contention_conditional": {"0.1": 5000}, "pthread_cond_mutex_wait": {"0.1": 2000}}
-    assert waits(run.write(tmp_path)) == kinds
+    path = run.write(tmp_path)
+    assert waits(path) == kinds
+    assert said(path) == ["call that makes or awaits a thread: 1, of which it is inferred which"]
 
 
 def test_newer_versions_do_not_say_for_which_lock_a_call_is(tmp_path):
@@ -462,6 +465,10 @@ def test_who_asks_again_and_again_waits(between, waiting, tmp_path):
     assert said(path) == ([] if waiting else [tests])
     names = whywait.open(path).definitions["Region"]["name"].to_pylist()
     assert ("MPI_Test (polling)" in names) == bool(waiting)
+    whywait.analyze(path).write_paraver(tmp_path / "again.prv")
+    check(tmp_path / "again.prv")
+    assert waits(tmp_path / "again.prv") == waits(path)
+    assert "\n39   MPI_Test\n" in (tmp_path / "again.pcf").read_text()
 
 
 def test_who_does_something_else_between_tests_does_not_wait(tmp_path):

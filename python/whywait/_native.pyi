@@ -72,7 +72,8 @@ class Run:
 
         ``paraver``: ``tasks`` (number of each application), ``history`` (what was done to the file), ``cut`` (begin and
         end of the window, and length of the original, ticks), ``callers`` (levels), ``counters`` (names), ``has_mpi``,
-        ``messages``, ``operations``, ``inferred`` (completions of non-blocking sends), and ``records``.
+        ``has_functions`` (by themselves, and not as callers alone), ``messages``, ``operations``, ``inferred``
+        (completions of non-blocking sends), and ``records``.
         """
     @property
     def anchor_path(self) -> PathLike[str]:

@@ -88,10 +88,12 @@ def summarize(result: ResultData, focus_name: str | None = None) -> dict[str, An
 
 
 def _recording(result: ResultData) -> list[str]:
-    """Return what readers must know of call paths that ``whywait record`` unwound, and of samples."""
+    """Return what readers must know of call paths that are unwound or of callers alone, and of samples."""
     found = []
     if result.facts.get("call_paths") == "unwound":
         found = ["Call paths are unwound, not instrumented: functions last from their first to their last MPI call."]
+    if not (result.facts.get("paraver") or {}).get("has_functions", True):
+        found = ["Functions are not recorded: the computation between calls is that of main."]
     if (share := _divided(result)) is not None:
         count = result.facts["samples"]
         found.append(f"{count:,} samples of the call path divide {share:.1%} of the computation among functions.")

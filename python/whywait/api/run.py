@@ -295,8 +295,9 @@ class Run:
 
         ``tasks``: number in each application; ``history``: what was done to the file after it was recorded;
         ``cut``: begin and end of its window, and length of the original, in ticks; ``callers``: levels; ``counters``:
-        names; ``has_mpi``; ``messages``; ``operations``: of collective communication; ``inferred``: calls that complete
-        non-blocking sends by inference; ``records``; ``options``: how it was read.
+        names; ``has_functions``: whether they are recorded by themselves, and not as callers alone; ``has_mpi``;
+        ``messages``; ``operations``: of collective communication; ``inferred``: calls that complete non-blocking sends
+        by inference; ``records``; ``options``: how it was read.
         """
         return self._facts("paraver")
 

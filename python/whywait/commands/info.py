@@ -148,6 +148,8 @@ def _of_paraver(known: dict[str, Any], facts: dict[str, Any]) -> Iterator[str]:
     yield ", ".join(said)
     if known["has_mpi"]:
         yield f"  {'MPI':<20}{known['messages']:,} messages, {known['operations']:,} collective operations"
+    if not known["has_functions"]:
+        yield f"  {'functions':<20}none: the computation between calls is that of main"
     if counters:
         yield f"  {'counters':<20}{', '.join(counters)}"
     if known["inferred"]:

@@ -13,6 +13,8 @@ pub struct Facts {
     pub callers: usize,
     /// Names of counters.
     pub counters: Vec<String>,
+    /// Whether functions are recorded by themselves, and not with calls alone.
+    pub has_functions: bool,
     /// Whether there are calls of MPI.
     pub has_mpi: bool,
     /// Number of messages, and of collective operations.

@@ -120,6 +120,7 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
     let mut facts = Facts {
         tasks: header.applications.iter().map(|tasks| tasks.len() as u32).filter(|tasks| *tasks > 0).collect(),
         callers: threads.iter().map(|thread| thread.levels).max().unwrap_or(0),
+        has_functions: threads.iter().any(Thread::has_functions),
         has_mpi: threads.iter().any(|thread| !thread.calls.is_empty()),
         messages: messages.list.len() as u64,
         operations: operations.count,

@@ -43,7 +43,7 @@ const SYNCHRONIZATION: u8 = 5;
 /// See [`SYNCHRONIZATION`].
 const SCHEDULING: u8 = 7;
 
-/// Names of calls from number 1 on, and how labels of older types can begin.
+/// Names of calls from number 1 on, and labels of the older types.
 const NAMES: [(&str, &str); 13] = [
     ("pthread_exit", "pthread_exit"),
     ("pthread_create", "pthread_create"),
@@ -125,7 +125,7 @@ impl Thread {
 
     /// Number of calls for locks of which nobody knows which lock it is.
     pub(crate) fn unknown_locks(&self) -> u64 {
-        let is_lock = |call: &Call| matches!(call.number, WRITE_LOCK | READ_LOCK | LOCK | CONDITION_WAIT);
+        let is_lock = |call: &Call| matches!(call.number, WRITE_LOCK | READ_LOCK | LOCK);
         self.pthread_calls().filter(|call| is_lock(call) && call.address.is_none()).count() as u64
     }
 
@@ -174,8 +174,8 @@ fn outermost(mut holdings: Vec<Holding>) -> Vec<Holding> {
     holdings
 }
 
-/// Finds when the threads of a process have which locks. A call that is not followed by one that gives the lock back
-/// has not got it if another thread has it at its end: it only tried.
+/// Finds when the threads of a process have which locks. A call that is followed by none that gives the lock back only
+/// tried if another thread has the lock at its end.
 pub(crate) fn find_locks(threads: &mut [Thread]) {
     let mut of_locks: BTreeMap<i64, Vec<(i64, usize, Holding)>> = BTreeMap::new();
     for (number, thread) in threads.iter().enumerate() {

@@ -340,12 +340,14 @@ impl Thread {
         if self.gaps.iter().next().is_none() {
             return;
         }
-        let is_call = |what: &What| calls::is_mpi(what.kind) && !what.polls;
-        let calls = || self.visits.iter().filter(|visit| is_call(&whats[visit.what as usize]));
-        let calls = || calls().map(|visit| (visit.begin, visit.end));
+        let all = || self.visits.iter().map(|visit| (visit, &whats[visit.what as usize]));
+        let all = || all().filter(|(_, what)| calls::is_mpi(what.kind));
+        let calls = || all().map(|(visit, _)| (visit.begin, visit.end));
+        // Extrae takes it for running that a thread asks.
+        let others = || all().filter(|(_, what)| !what.polls).map(|(visit, _)| (visit.begin, visit.end));
         let gaps = || self.gaps.iter().map(|gap| (gap.begin, gap.end));
         self.odd.only_states = outside(self.gaps.communication(), calls()).filter(|left| *left > 0).count() as u64;
-        self.odd.running_in_calls = outside(calls(), gaps()).sum();
+        self.odd.running_in_calls = outside(others(), gaps()).sum();
         self.odd.with_states = end;
     }
 
@@ -353,6 +355,11 @@ impl Thread {
     pub(crate) fn one_sided_calls(&self) -> u64 {
         let kinds = self.calls.iter().map(|call| self.what(&self.visits[*call as usize]).kind);
         kinds.filter(|kind| *kind == calls::ONE_SIDED).count() as u64
+    }
+
+    /// Whether functions are recorded by themselves.
+    pub(crate) fn has_functions(&self) -> bool {
+        self.whats.iter().any(|what| matches!(what.kind, FUNCTION | OUTLINED | LIFE))
     }
 
     /// What a visit is.

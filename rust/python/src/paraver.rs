@@ -12,6 +12,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, 
     all.set_item("cut", facts.cut.map(|cut| cut.to_vec()))?;
     all.set_item("callers", facts.callers)?;
     all.set_item("counters", facts.counters.clone())?;
+    all.set_item("has_functions", facts.has_functions)?;
     all.set_item("has_mpi", facts.has_mpi)?;
     all.set_item("messages", facts.messages)?;
     all.set_item("operations", facts.operations)?;

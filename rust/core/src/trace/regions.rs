@@ -401,7 +401,7 @@ fn is_shmem_test(name: &str) -> bool {
 const ARGUMENTS: &str = "()";
 
 /// What the recorder adds to the name of a call that stands for tests one after the other, of which the last was successful.
-const POLLING: &str = " (polling)";
+pub(crate) const POLLING: &str = " (polling)";
 
 /// What the recorder adds to the name of a call with processes of which it recorded nothing.
 const UNRECORDED: &str = " (unrecorded peers)";

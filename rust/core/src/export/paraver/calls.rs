@@ -7,6 +7,7 @@ use super::lines::Lines;
 use super::objects::Objects;
 use super::terms::{CALLER, CALLER_LINE, FUNCTION, IDLE, NOT_CREATED, RUNNING, SCHEDULING, Terms};
 use super::threads::{Step, Steps, What};
+use crate::export::clock::Clock;
 use crate::export::selection::{Selection, WrittenEvents};
 use crate::ids::CallPathId;
 use crate::trace::{Shard, Trace};
@@ -96,6 +97,9 @@ pub(super) fn of_location(
     let mut states = States { since: begin, has_begun: false, open: Vec::new() };
     // Findings about open calls, each with the number of calls around.
     let mut found: Vec<(usize, i64)> = Vec::new();
+    let clock = Clock::of(trace);
+    // When the open call began that stands for several.
+    let mut asked = 0;
     let mut steps = Steps::new((trace, terms), (shard, i), (selection, kept));
     for position in shard.event_offsets[i]..shard.event_offsets[i + 1] {
         let time = shard.events.time[position as usize];
@@ -113,6 +117,11 @@ pub(super) fn of_location(
         states.begin_at(time, begin, &mut lines);
         if is_leave {
             states.end(time, &mut lines);
+            if term.polls != 0 {
+                let ticks = clock.nanoseconds(time).saturating_sub(clock.nanoseconds(asked)) as i64;
+                let of_call = [(term.polls + 1, ticks), (term.polls, 1), (term.kind, term.value)];
+                lines.events(time, of_call.into_iter().chain(origin(trace, terms, callpath)));
+            }
             let is_end = found.pop_if(|(around, _)| *around == states.open.len()).is_some();
             let finding = is_end.then(|| (FINDING, found.last().map_or(0, |(_, number)| *number)));
             if term.kind != 0 || is_end {
@@ -126,6 +135,11 @@ pub(super) fn of_location(
         found.extend(finding.map(|number| (states.open.len(), number)));
         let finding = finding.map(|number| (FINDING, number));
         states.begin(time, term.state.unwrap_or(RUNNING), &mut lines);
+        if term.polls != 0 {
+            asked = time;
+            lines.events(time, std::iter::once((term.polls, 0)).chain(finding));
+            continue;
+        }
         if term.kind == 0 {
             if finding.is_some() {
                 lines.events(time, finding);
@@ -143,16 +157,21 @@ pub(super) fn of_location(
             let comm = comm.map(|comm| (number, i64::from(comm)));
             sizes.into_iter().chain(comm).chain(is_root.then_some((root, 1)))
         });
-        let callers = term.is_call.then(|| callers(trace, terms, callpath)).into_iter().flatten();
-        let line = (term.line > 0).then_some((CALLER_LINE, term.line));
         let call = std::iter::once((term.kind, term.value));
-        lines.events(time, call.chain(of_operation).chain(callers).chain(line).chain(finding));
+        lines.events(time, call.chain(of_operation).chain(origin(trace, terms, callpath)).chain(finding));
     }
     while let Some(step) = steps.next(end, states.open.len()) {
         states.step(step, &mut lines);
     }
     states.turn(end, &mut lines);
     lines
+}
+
+/// Where a call of MPI is made: the functions around it, and its line.
+fn origin<'a>(trace: &'a Trace, terms: &'a Terms, callpath: CallPathId) -> impl Iterator<Item = (u32, i64)> + 'a {
+    let term = terms.of(callpath);
+    let callers = term.is_call.then(|| callers(trace, terms, callpath)).into_iter().flatten();
+    callers.chain((term.line > 0).then_some((CALLER_LINE, term.line)))
 }
 
 /// The functions around a call, the nearest first.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::causes::{CRITICAL, DELAYS, INFERRED, LENGTH, PATH, TASK, WAIT_STATE};
 use super::counters::Counters;
 use super::findings::FINDING;
-use super::terms::{CALLER, CALLER_LINE, FUNCTION, OUTLINED, PTHREAD_CALL, Terms};
+use super::terms::{CALLER, CALLER_LINE, FUNCTION, OUTLINED, POLLS, PTHREAD_CALL, Terms};
 use super::threads::{LIFE, LOCK, LOCK_ADDRESS};
 use super::words::Words;
 use crate::ids::CallPathId;
@@ -33,11 +33,19 @@ const STATES: [(u8, &str); 17] = [
 ];
 
 /// Types of events whose values are numbers.
-const PLAIN: [(u32, &str); 13] = [
+const PLAIN: [(u32, &str); 21] = [
     (50_100_001, "Send Size in MPI Global OP"),
     (50_100_002, "Recv Size in MPI Global OP"),
     (50_100_003, "Root in MPI Global OP"),
     (50_100_004, "Communicator in MPI Global OP"),
+    (POLLS, "MPI_Iprobe that found nothing"),
+    (POLLS + 1, "Time in MPI_Iprobe that found nothing, ns"),
+    (POLLS + 2, "MPI_Request_get_status that found nothing"),
+    (POLLS + 3, "Time in MPI_Request_get_status that found nothing, ns"),
+    (POLLS + 4, "MPI_Test that found nothing"),
+    (POLLS + 5, "Time in MPI_Test that found nothing, ns"),
+    (POLLS + 6, "MPI_Improbe that found nothing"),
+    (POLLS + 7, "Time in MPI_Improbe that found nothing, ns"),
     (LOCK_ADDRESS, "OpenMP lock address"),
     (PTHREAD_CALL + 5, "pthread_rw_lock_wr"),
     (PTHREAD_CALL + 6, "pthread_rw_lock_rd"),

@@ -5,11 +5,13 @@ use whywait_otf2::enums::{Paradigm, RegionRole};
 
 use super::words::Numbered;
 use crate::ids::{CallPathId, RegionKey};
-use crate::trace::regions::mpi_call;
+use crate::trace::regions::{POLLING, mpi_call};
 use crate::trace::{RegionClass, Regions, Trace};
 
 /// Type of events: a user function.
 pub(super) const FUNCTION: u32 = 60_000_019;
+/// Types of events: how many calls found nothing, each followed by that of the time in them.
+pub(super) const POLLS: u32 = 50_000_300;
 /// Type of events: a call of POSIX threads.
 pub(super) const PTHREAD_CALL: u32 = 61_000_000;
 /// Type of events: the body of a parallel region, on each thread.
@@ -34,6 +36,17 @@ const IO: u8 = 12;
 const DISABLED: u8 = 14;
 const OTHERS: u8 = 15;
 
+/// The type of events that counts calls that found nothing; 0 of those that Extrae does not count.
+fn counter(call: &str) -> u32 {
+    match call {
+        "iprobe" => POLLS,
+        "request_get_status" => POLLS + 2,
+        "test" | "testall" | "testany" | "testsome" => POLLS + 4,
+        "improbe" => POLLS + 6,
+        _ => 0,
+    }
+}
+
 /// The name of a call without what says that it gives up: Extrae has one number for both.
 fn without_limit(name: &str) -> String {
     ["_try", "_timed", "_clock"].iter().fold(name.to_owned(), |name, limit| name.replace(limit, "_"))
@@ -55,6 +68,8 @@ pub(super) struct Term {
     pub(super) state: Option<u8>,
     /// Whether it is a call of MPI.
     pub(super) is_call: bool,
+    /// Of a call that stands for several that ask, the type of events that counts those that found nothing, else 0.
+    pub(super) polls: u32,
     /// Whether its messages leave when it begins.
     pub(super) sends_at_once: bool,
     /// The line of a call, by its number in the table of lines; 0 if unknown.
@@ -98,12 +113,16 @@ impl Terms {
         let (paradigm, role) =
             region.map_or((Paradigm::USER, RegionRole::FUNCTION), |region| (region.paradigm, region.role));
         if let Some(call) = mpi_call(&name, paradigm) {
+            let test = name.strip_suffix(POLLING);
+            let test = test.and_then(|test| Some((mpi_call(test, paradigm)?, test.to_owned())));
+            let polls = test.as_ref().map_or(0, |(call, _)| counter(call));
+            let (call, name) = test.unwrap_or((call, name));
             let (kind, value, state) = number(&call).unwrap_or_else(|| self.unknown_call(&name));
             let value = value.into();
             self.add_call((kind, value, name));
             let line = region.map_or(0, |region| self.line(region.begin_line, &region.file));
             let sends_at_once = call.starts_with("sendrecv");
-            return Term { kind, value, state: Some(state), is_call: true, sends_at_once, line };
+            return Term { kind, value, state: Some(state), is_call: true, polls, sends_at_once, line };
         }
         if paradigm == Paradigm::PTHREAD {
             let name = without_limit(&name);
