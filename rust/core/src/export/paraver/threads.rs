@@ -30,7 +30,7 @@ pub(super) const LIFE: u32 = 60_000_020;
 /// Stands for a function that is not known.
 const UNRESOLVED: i64 = 1;
 /// Calls of POSIX threads that are for a lock, by number: their types have its address.
-pub(super) const LOCK_CALLS: std::ops::RangeInclusive<i64> = 5..=9;
+const LOCK_CALLS: std::ops::RangeInclusive<i64> = 5..=9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
