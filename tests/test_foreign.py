@@ -67,7 +67,7 @@ def test_a_foreign_file_is_named_with_what_to_do(name, tmp_path, capsys):
         for path in (file, file.parent):
             err = said(path, capsys, verb)
             assert err.startswith(f"whywait: {file} is {kind}"), err
-            assert len(err.partition(": ")[2].partition(": ")[2]) > 20
+            assert len(err.partition(kind)[2].partition(". ")[2]) > 20
     with pytest.raises(whywait.ArchiveError, match=r" is (an? |NVIDIA)"):
         whywait.analyze(file)
 
@@ -75,8 +75,8 @@ def test_a_foreign_file_is_named_with_what_to_do(name, tmp_path, capsys):
 def test_databases_are_told_apart(tmp_path, capsys):
     for name, table, words in (
         ("report.sqlite", "META_DATA_EXPORT", ": an export of Nsight Systems has a table StringIds, which it has not"),
-        ("other.sqlite", "people", " is an SQLite database:"),
-        ("run.rpd", "rocpd_api", " is a database of ROCm's profilers:"),
+        ("other.sqlite", "people", " is an SQLite database. Exports of Nsight Systems are read"),
+        ("run.rpd", "rocpd_api", " is a database of ROCm's profilers. For a trace"),
     ):
         with sqlite3.connect(tmp_path / name) as base:
             base.execute(f"CREATE TABLE {table} (start INT)")
@@ -95,10 +95,35 @@ def test_a_damaged_schema_is_an_error(damage, tmp_path):
         whywait.analyze(file)
 
 
-def test_the_command_that_exports_reports_is_said(tmp_path, capsys):
-    (tmp_path / "report.0.nsys-rep").write_bytes(b"NVIDIA Tegra Profiler Report ")
-    command = 'nsys export --type=sqlite --include-blobs=true -o "${f%.nsys-rep}.sqlite" "$f"; done'
-    assert command in said(tmp_path, capsys)
+EXPORT = 'for f in *.{0}; do nsys export --type=sqlite --include-blobs=true -o "${{f%.{0}}}.sqlite" "$f"; done'
+OWN = "is NVIDIA's own format, which only nsys reads. Export it: " + EXPORT.format("nsys-rep")
+OLDER = (
+    "is an older one of NVIDIA's own formats, which only nsys reads. Export it, with nsys of that age or newer: "
+    + EXPORT.format("qdrep")
+)
+EXPORTED = "is an export of Nsight Systems that is not read. Export the report to SQLite: " + EXPORT.format("nsys-rep")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("report.0.nsys-rep", OWN),
+        ("report.0.qdrep", OLDER),
+        ("report.0.qdstrm", OLDER),
+        ("report.0_pqtdir/CUPTI_ACTIVITY_KIND_RUNTIME.parquet", EXPORTED),
+        ("report.0_arwdir/StringIds.arrow", EXPORTED),
+        ("report.0.arrow", EXPORTED),
+        ("report.0.arrows", EXPORTED),
+        ("report.0.jsonl", EXPORTED),
+        ("report.0.h5", EXPORTED),
+    ],
+)
+def test_the_command_that_exports_reports_is_said(name, words, tmp_path, capsys):
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"NVIDIA Tegra Profiler Report " if name.endswith("nsys-rep") else b"\0")
+    for path in (file, file.parent):
+        assert f"{file} {words}" in said(path, capsys)
 
 
 def test_other_files_are_not_named(tmp_path, capsys):

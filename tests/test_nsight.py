@@ -489,6 +489,13 @@ def test_each_process_may_call_its_device_the_first(tmp_path):
     assert uuids(is_said=False) == {"node0/0 of rank 0", "node0/0 of rank 1"}
 
 
+def test_a_range_that_the_session_cuts_ends_with_its_thread(tmp_path):
+    report = MpiReport().range("solve", 2, None).mpi("MPI_Barrier", 50, 60)
+    run = whywait.open(report.write(tmp_path / "report.sqlite"))
+    assert ("solve", 2, 91) in visits(run)
+    assert ("MPI_Barrier", 50, 60) in visits(run)
+
+
 def test_copies_have_the_names_of_other_formats(tmp_path):
     report = Report().range("work", 0, 1)
     for number, kind in enumerate((1, 2, 8, 10)):

@@ -185,7 +185,7 @@ _LOOKED_AT = 50
 
 
 def foreign(path: Path) -> str | None:
-    """Return what a file of another tool is, and what to do, as a sentence; None if it is not known.
+    """Return what a file of another tool is, and what to do, as two sentences; None if it is not known.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def foreign(path: Path) -> str | None:
             if (kind.content is not None and kind.content.match(head)) or (
                 kind.names is not None and kind.names.fullmatch(file.name)
             ):
-                return f"{file} is {kind.name}: {kind.remedy}"
+                return f"{file} is {kind.name}. {kind.remedy[0].upper()}{kind.remedy[1:]}"
     return None
 
 

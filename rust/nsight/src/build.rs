@@ -9,7 +9,7 @@ use whywait_devices::{
 use whywait_otf2::Event;
 use whywait_otf2::enums::{Paradigm, RegionRole};
 
-use crate::host::Hosts;
+use crate::host::{Hosts, Launches};
 use crate::mpi::{Call, Program};
 use crate::names::Names;
 use crate::nccl::{self, Made, Material};
@@ -65,16 +65,16 @@ pub(crate) fn build(
     if let Some((_, rest)) = rows.threads.split_first_mut() {
         rest.sort_by_key(|thread| thread.id);
     }
-    // Sorting takes memory, too: before launches do.
     rows.threads.iter_mut().for_each(ThreadRows::sort);
     let ProcessRows { rank: said, threads, mut works, streams: keys, syncs, events, operations, .. } = rows;
     let keys = in_order(&mut works, keys.list);
     let (teams, tasks) = formed.in_order(&threads);
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
-    let launched = works.iter().filter_map(|work| work.correlation).collect();
-    let mut hosts = Hosts::new((names, stacks), launched, program.calls.len() as u32);
+    nccl::find_operations(&mut works, names, &options.kernels);
+    let mut hosts = Hosts::new((names, stacks), Launches::new(&mut works), program.calls.len() as u32);
     let threads: Vec<_> = threads.into_iter().map(|thread| hosts.thread(thread)).collect();
     let Hosts { mut regions, contexts, launches, ranges, issues, crossings, loose, .. } = hosts;
+    let launches = launches.into_list();
     let material = Material {
         names,
         works: &works,
@@ -82,7 +82,6 @@ pub(crate) fn build(
         ranges: &ranges,
         issues: &issues,
         operations: &operations,
-        kernels: &options.kernels,
     };
     let (members, of_work) = nccl::find(&material);
     let visits = threads.iter().flat_map(|thread| &thread.visits).map(|visit| (visit.begin, visit.end));
@@ -96,7 +95,7 @@ pub(crate) fn build(
     let placed = works.into_iter().enumerate().map(|(place, work)| {
         let member = of_work[place];
         let kind = members.get(member as usize).map(|member| member.kind);
-        let launch = launches.get(work.correlation);
+        let launch = launches.get(work.launch as usize);
         unlaunched += u64::from(launch.is_none());
         let region = match work.task {
             Task::Kernel => {

@@ -1,7 +1,5 @@
 //! The threads of a process: calls within calls, and what launched which work.
 
-use std::num::NonZeroU64;
-
 use rustc_hash::FxHashMap;
 use whywait_devices::{Contexts, Detail, NONE, Placed, Region, Regions, Sample, Thread, Visit, Wide, nest};
 use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
@@ -9,52 +7,83 @@ use whywait_otf2::enums::{Paradigm, RegionFlag, RegionRole};
 use crate::constructs::Construct;
 use crate::mpi::role;
 use crate::names::Names;
-use crate::rows::{Kind, NO_DETAIL, Span, ThreadRows};
+use crate::rows::{Kind, NO_DETAIL, Span, ThreadRows, Work};
 use crate::samples::Stacks;
 use crate::system;
 
-/// What launched a work.
+/// Where in a thread a kernel that communicates was launched.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Launch {
+pub(crate) struct Call {
     pub(crate) begin: i64,
     /// The place of its thread in the process.
     pub(crate) thread: u32,
-    /// The call path of the launching call, without the call.
-    pub(crate) context: u32,
     /// The innermost range of NCCL around it, in `ranges`.
     pub(crate) nccl: u32,
+}
+
+/// What launched works.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Launch {
+    /// The call path of the launching call, without the call.
+    pub(crate) context: u32,
     /// A call of the runtime counts more than one of the driver within it.
     is_driver: bool,
+    /// Of a kernel that communicates: all other works with the rest in common have one launch.
+    pub(crate) call: Option<Call>,
 }
 
 /// What launched works, by the numbers that they have in common.
-#[derive(Debug, Default)]
-pub(crate) struct Launches {
-    /// Numbers of works, in order.
-    numbers: Vec<NonZeroU64>,
-    list: Vec<Option<Launch>>,
+#[derive(Debug)]
+pub(crate) struct Launches<'a> {
+    works: &'a mut [Work],
+    /// Low halves of the numbers of works and their places, in order.
+    index: Vec<(u32, u32)>,
+    /// Where to look next: the numbers of a thread's calls rise.
+    next: usize,
+    list: Vec<Launch>,
+    /// Launches of works that do not communicate.
+    alike: FxHashMap<(u32, bool), u32>,
 }
 
-impl Launches {
-    /// Nothing is launched yet of the works with these numbers.
-    fn new(mut numbers: Vec<NonZeroU64>) -> Self {
-        numbers.sort_unstable();
-        numbers.dedup();
-        let list = vec![None; numbers.len()];
-        Self { numbers, list }
+impl<'a> Launches<'a> {
+    /// Nothing is launched yet of these works.
+    pub(crate) fn new(works: &'a mut [Work]) -> Self {
+        let mut index = Vec::with_capacity(works.len());
+        index.extend((0..).zip(&*works).filter_map(|(place, work)| Some((work.correlation?.get() as u32, place))));
+        index.sort_unstable_by_key(|(number, place)| u64::from(*number) << 32 | u64::from(*place));
+        Self { works, index, next: 0, list: Vec::new(), alike: FxHashMap::default() }
     }
 
-    /// What launched the work with a number.
-    pub(crate) fn get(&self, number: Option<NonZeroU64>) -> Option<&Launch> {
-        self.list[self.numbers.binary_search(&number?).ok()?].as_ref()
+    /// What the launches of works stand for.
+    pub(crate) fn into_list(self) -> Vec<Launch> {
+        self.list
     }
 
     fn add(&mut self, number: u64, launch: Launch) {
-        let place = NonZeroU64::new(number).and_then(|number| self.numbers.binary_search(&number).ok());
-        let Some(place) = place else { return };
-        let known = self.list[place].get_or_insert(launch);
-        if known.is_driver && !launch.is_driver {
-            *known = launch;
+        let low = number as u32;
+        let Self { works, index, next, list, alike } = self;
+        let is_behind = index[..*next].last().is_none_or(|(before, _)| *before < low);
+        if !is_behind || index.get(*next).is_some_and(|(other, _)| *other < low) {
+            *next = index.partition_point(|(other, _)| *other < low);
+        }
+        while let Some((_, place)) = index.get(*next).filter(|(other, _)| *other == low) {
+            *next += 1;
+            let work = &mut works[*place as usize];
+            let known = list.get(work.launch as usize);
+            let is_better = known.is_none_or(|known| known.is_driver && !launch.is_driver);
+            if !is_better || work.correlation.is_none_or(|own| own.get() != number) {
+                continue;
+            }
+            let mut add = |launch| {
+                list.push(launch);
+                list.len() as u32 - 1
+            };
+            work.launch = if work.operation.is_some() {
+                add(launch)
+            } else {
+                let Launch { context, is_driver, .. } = launch;
+                *alike.entry((context, is_driver)).or_insert_with(|| add(Launch { call: None, ..launch }))
+            };
         }
     }
 }
@@ -91,7 +120,7 @@ pub(crate) struct Hosts<'a> {
     stacks: &'a Stacks,
     pub(crate) regions: Regions,
     pub(crate) contexts: Contexts,
-    pub(crate) launches: Launches,
+    pub(crate) launches: Launches<'a>,
     /// Names and operations of the ranges of NCCL.
     pub(crate) ranges: Vec<(u32, u64)>,
     /// Calls of NCCL of each thread, in order.
@@ -193,14 +222,14 @@ fn are_nested(spans: &[Span]) -> bool {
 }
 
 impl<'a> Hosts<'a> {
-    /// No threads yet; `launched` are the numbers of works, and `first_lock` follows the calls of MPI.
-    pub(crate) fn new((names, stacks): (&'a Names, &'a Stacks), launched: Vec<NonZeroU64>, first_lock: u32) -> Self {
+    /// No threads yet; `first_lock` follows the calls of MPI.
+    pub(crate) fn new((names, stacks): (&'a Names, &'a Stacks), launches: Launches<'a>, first_lock: u32) -> Self {
         Self {
             names,
             stacks,
             regions: Regions::default(),
             contexts: Contexts::default(),
-            launches: Launches::new(launched),
+            launches,
             ranges: Vec::new(),
             issues: Vec::new(),
             crossings: 0,
@@ -300,7 +329,8 @@ impl<'a> Hosts<'a> {
             if span.detail != NO_DETAIL && !is_rest {
                 detail = Detail::Correlation(Wide::new(span.detail));
                 let is_driver = span.kind == Kind::Driver;
-                self.launches.add(span.detail, Launch { begin, thread, context, nccl, is_driver });
+                let call = Some(Call { begin, thread, nccl });
+                self.launches.add(span.detail, Launch { context, is_driver, call });
             }
             open.push((end, Path { is_in_library: true, ..path }));
         } else {
@@ -361,10 +391,13 @@ impl<'a> Hosts<'a> {
 #[cfg(test)]
 mod tests {
     use std::cmp::Reverse;
+    use std::num::NonZeroU64;
 
     use proptest::prelude::*;
+    use whywait_devices::Kind as Operation;
 
     use super::*;
+    use crate::rows::Task;
 
     #[test]
     fn names_tell_steps_and_calls() {
@@ -392,7 +425,44 @@ mod tests {
         assert_eq!(spans.iter().map(|span| span.begin).collect::<Vec<_>>(), [0, 4, 30]);
     }
 
+    /// Numbers that have halves in common.
+    fn number() -> impl Strategy<Value = u64> {
+        (0_u64..3, 0_u64..12).prop_map(|(high, low)| high << 32 | low)
+    }
+
     proptest! {
+        #[test]
+        fn each_work_has_the_first_call_with_its_number_and_that_of_the_runtime_before_the_driver(
+            works in prop::collection::vec((number(), any::<bool>()), 0..30),
+            calls in prop::collection::vec((number(), any::<bool>(), 0_u32..3), 0..30),
+        ) {
+            let work = |(number, communicates): &(u64, bool)| Work {
+                begin: 0,
+                end: 0,
+                correlation: NonZeroU64::new(*number),
+                stream: 0,
+                name: 0,
+                launch: NONE,
+                task: Task::Kernel,
+                operation: communicates.then_some(Operation::Barrier),
+            };
+            let mut list: Vec<Work> = works.iter().map(work).collect();
+            let mut launches = Launches::new(&mut list);
+            for (begin, (number, is_driver, context)) in (0..).zip(&calls) {
+                let call = Some(Call { begin, thread: 7, nccl: NONE });
+                launches.add(*number, Launch { context: *context, is_driver: *is_driver, call });
+            }
+            let known = launches.into_list();
+            for (work, (number, communicates)) in list.iter().zip(&works) {
+                let own = || (0..).zip(&calls).filter(|(_, (call, ..))| call == number && *number != 0);
+                let right = own().find(|(_, (_, is_driver, _))| !is_driver).or_else(|| own().next());
+                let found = known.get(work.launch as usize);
+                prop_assert_eq!(found.map(|launch| launch.context), right.map(|(_, (.., context))| *context));
+                let begin = found.and_then(|launch| launch.call).map(|call| call.begin);
+                prop_assert_eq!(begin, right.map(|(begin, _)| begin).filter(|_| *communicates));
+            }
+        }
+
         #[test]
         fn what_is_left_of_loose_ranges_crosses_nothing(
             mut all in prop::collection::vec((0_i64..50, 1_i64..30, any::<bool>()), 0..30)

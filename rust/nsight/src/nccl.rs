@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use whywait_devices::{CommKernels, Flow, Group, Kind, Member, NONE, Part, Rank};
 
-use crate::host::{Issue, Launch, Launches};
+use crate::host::{Call, Issue, Launch};
 use crate::names::Names;
 use crate::payload::Payload;
 use crate::rows::{Task, Work};
@@ -16,13 +16,12 @@ use crate::rows::{Task, Work};
 pub(crate) struct Material<'a> {
     pub(crate) names: &'a Names,
     pub(crate) works: &'a [Work],
-    pub(crate) launches: &'a Launches,
+    pub(crate) launches: &'a [Launch],
     /// Names and operations of the ranges around launches.
     pub(crate) ranges: &'a [(u32, u64)],
     /// Calls of each thread, and what they say.
     pub(crate) issues: &'a [Vec<Issue>],
     pub(crate) operations: &'a [Payload],
-    pub(crate) kernels: &'a CommKernels,
 }
 
 /// What a process says of a communicator where it makes it.
@@ -49,18 +48,21 @@ fn kind(name: &str) -> Option<Kind> {
     if name.eq_ignore_ascii_case("bcast") { Some(Kind::Broadcast) } else { Kind::of_operation(name) }
 }
 
-/// Finds the kernels that communicate; for each work its member, or [`NONE`].
+/// Finds the kernels that communicate, by their names.
+pub(crate) fn find_operations(works: &mut [Work], names: &Names, kernels: &CommKernels) {
+    let mut by_name: FxHashMap<u32, Option<Kind>> = FxHashMap::default();
+    for work in works.iter_mut().filter(|work| work.task == Task::Kernel) {
+        let known = || kernels.kind(names.get(work.name));
+        work.operation = *by_name.entry(work.name).or_insert_with(known);
+    }
+}
+
+/// The parts of a process in operations; for each work its own, or [`NONE`].
 pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
     let Material { works, launches, .. } = *material;
-    let mut by_name: FxHashMap<u32, Option<Kind>> = FxHashMap::default();
-    let mut communicating: Vec<(u32, Kind)> = Vec::new();
-    for (place, work) in (0..).zip(works).filter(|(_, work)| work.task == Task::Kernel) {
-        let known = || material.kernels.kind(material.names.get(work.name));
-        if let Some(kind) = *by_name.entry(work.name).or_insert_with(known) {
-            communicating.push((place, kind));
-        }
-    }
-    let launch = |work: u32| launches.get(works[work as usize].correlation);
+    let mut communicating: Vec<(u32, Kind)> =
+        (0..).zip(works).filter_map(|(place, work)| Some((place, work.operation?))).collect();
+    let launch = |work: u32| launches.get(works[work as usize].launch as usize)?.call;
     // Calls come before the launches of their kernels, on the same thread.
     communicating.sort_by_key(|(work, _)| {
         let launched = launch(*work).map(|launch| (launch.thread, launch.begin));
@@ -71,7 +73,7 @@ pub(crate) fn find(material: &Material<'_>) -> (Vec<Member>, Vec<u32>) {
     let mut of_work = vec![NONE; works.len()];
     for (work, by_name) in communicating {
         let parts = match launch(work) {
-            Some(launch) => pending.entry(launch.thread).or_default().take(material, launch),
+            Some(launch) => pending.entry(launch.thread).or_default().take(material, &launch),
             None => Vec::new(),
         };
         of_work[work as usize] = members.len() as u32;
@@ -90,7 +92,7 @@ struct Pending {
 
 impl Pending {
     /// The calls that a launched kernel carries out.
-    fn take(&mut self, material: &Material<'_>, launch: &Launch) -> Vec<Issue> {
+    fn take(&mut self, material: &Material<'_>, launch: &Call) -> Vec<Issue> {
         let all = material.issues.get(launch.thread as usize).map_or(&[][..], Vec::as_slice);
         let until = self.seen + all[self.seen..].partition_point(|call| call.begin <= launch.begin);
         let is_operation = |call: &Issue| kind(material.names.get(call.name)).is_some();
@@ -119,7 +121,7 @@ impl Material<'_> {
         self.operations.get(usize::try_from(call.operation).ok()?)
     }
 
-    fn member(&self, work: &Work, launch: Option<&Launch>, by_name: Kind, calls: &[Issue]) -> Member {
+    fn member(&self, work: &Work, launch: Option<Call>, by_name: Kind, calls: &[Issue]) -> Member {
         let kinds = || calls.iter().filter_map(|call| kind(self.names.get(call.name)));
         let payloads = || calls.iter().filter_map(|call| self.payload(call));
         let messages: Vec<Part> = calls

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::num::NonZeroU64;
 
-use whywait_devices::{Copy, Spanning};
+use whywait_devices::{Copy, Kind as Operation, Spanning};
 use whywait_otf2::Numbered;
 
 use crate::constructs::Construct;
@@ -86,7 +86,11 @@ pub(crate) struct Work {
     /// Its stream, in the streams of its process.
     pub(crate) stream: u32,
     pub(crate) name: u32,
+    /// What launched it, in the launches of its process, or none of these.
+    pub(crate) launch: u32,
     pub(crate) task: Task,
+    /// The operation that it is a part of, if it communicates.
+    pub(crate) operation: Option<Operation>,
 }
 
 /// What a synchronization waits for.
@@ -187,6 +191,8 @@ pub(crate) struct ThreadRows {
     /// Number of calls of MPI, and whether it began MPI.
     pub(crate) mpi_calls: u64,
     pub(crate) begins_mpi: bool,
+    /// The end of the last of what is no span yet: calls of MPI and constructs of OpenMP.
+    pub(crate) until: i64,
     /// Number of parallel regions that it forks.
     pub(crate) forks: u64,
     /// When it was looked at, and the numbers of these samples.

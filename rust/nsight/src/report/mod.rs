@@ -215,6 +215,7 @@ impl Reader {
         self.overhead()?;
         self.samples()?;
         self.scheduling()?;
+        self.end_threads();
         self.works()?;
         self.syncs()?;
         self.rest();
@@ -261,7 +262,8 @@ impl Reader {
                 report.note(kind, format!("{}: {number} {what}", table.name));
             }
         };
-        count(OddityKind::Unreadable, defects.unreadable, "pages cannot be read, their rows are left out");
+        let unreadable = format!("pages cannot be read, the first of them page {}", defects.first_unreadable);
+        count(OddityKind::Unreadable, defects.unreadable, &format!("{unreadable}: their rows are left out"));
         count(OddityKind::Missing, defects.missing, "pages are missing, since the file ends too early");
         count(OddityKind::Range, defects.odd_rows, "rows have values that cannot be, and are left out");
         Ok(true)
@@ -484,6 +486,7 @@ impl Reader {
                 let thread = reader.thread(thread);
                 thread.mpi_calls += 1;
                 thread.begins_mpi |= begins;
+                thread.until = thread.until.max(end);
             })?;
         }
         let columns =
@@ -548,7 +551,8 @@ impl Reader {
                 let correlation = correlation(row, 3);
                 let process = reader.process(process);
                 let stream = process.streams.add(stream);
-                process.works.push(Work { begin, end, correlation, stream, name, task });
+                let work = Work { begin, end, correlation, stream, name, launch: NONE, task, operation: None };
+                process.works.push(work);
             })?;
             self.report.has_graphs |= has_graphs && task == Task::Graph;
         }
@@ -583,6 +587,19 @@ impl Reader {
         Ok(())
     }
 
+    /// Ends the spans of threads that the session cut, and brings them in order: while works are not read, since sorting takes
+    /// memory, too.
+    fn end_threads(&mut self) {
+        for thread in self.report.processes.values_mut().flat_map(|process| &mut process.threads) {
+            let ended = thread.spans.iter().map(|span| span.end).filter(|end| *end < i64::MAX);
+            let last = thread.spans.iter().map(|span| span.begin).chain(ended).fold(thread.until, i64::max);
+            for span in &mut thread.spans {
+                span.end = span.end.min(last).max(span.begin);
+            }
+            thread.sort();
+        }
+    }
+
     /// What is left to say when all tables are read.
     fn rest(&mut self) {
         let is_unread = |table: &&Table| !self.all_names && threads::UCX.contains(&base(&table.name));
@@ -596,17 +613,10 @@ impl Reader {
         }
         let report = &mut self.report;
         let mut least = i64::MAX;
-        for thread in report.processes.values_mut().flat_map(|process| &mut process.threads) {
-            let ended = thread.spans.iter().map(|span| span.end).filter(|end| *end < i64::MAX);
-            let last = thread.spans.iter().map(|span| span.begin).chain(ended).max().unwrap_or(0);
-            for span in &mut thread.spans {
-                span.end = span.end.min(last).max(span.begin);
-                least = least.min(span.begin);
-            }
-        }
         for process in report.processes.values() {
-            let begins = process.works.iter().map(|work| work.begin).chain(process.mpi.iter().map(|row| row.begin));
-            least = begins.fold(least, i64::min);
+            let spans = process.threads.iter().filter_map(|thread| thread.spans.first()).map(|span| span.begin);
+            let begins = spans.chain(process.works.iter().map(|work| work.begin));
+            least = begins.chain(process.mpi.iter().map(|row| row.begin)).fold(least, i64::min);
         }
         report.clock.is_normalized = least > NORMALIZED && least < i64::MAX;
     }

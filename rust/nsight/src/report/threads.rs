@@ -45,7 +45,8 @@ impl Reader {
                     name,
                     construct,
                 });
-                reader.thread(thread);
+                let thread = reader.thread(thread);
+                thread.until = thread.until.max(end);
                 rows += 1;
             })?;
             has_synchronizations |= rows > 0 && name.ends_with("_SYNC_REGION");
