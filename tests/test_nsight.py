@@ -155,24 +155,6 @@ def test_no_output_has_variables_of_the_environment(tmp_path, capsys):
         assert not any(secret in content for secret in (PHRASE.encode(), b"API_KEY", b"TOKEN="))
 
 
-def test_an_archive_of_a_run_gives_the_same_waits(tmp_path):
-    assert main(["clocks", str(NCCL), "--clocks", "measured", "-o", str(tmp_path / "archive")]) == 0
-    assert found(whywait.analyze(tmp_path / "archive")) == right("nccl")
-
-
-def test_neither_the_order_of_reports_nor_that_of_rows_matters(tmp_path):
-    moved = copied(NCCL, tmp_path / "moved")
-    for file in moved.glob("*.sqlite"):
-        with closing(sqlite3.connect(file)) as base:
-            for (table,) in base.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-                if table != "StringIds":
-                    base.execute(f"CREATE TABLE other AS SELECT * FROM {table} ORDER BY rowid DESC")
-                    base.execute(f"DROP TABLE {table}")
-                    base.execute(f"ALTER TABLE other RENAME TO {table}")
-            base.commit()
-    assert found(whywait.analyze(moved)) == right("nccl")
-
-
 # Files
 
 
