@@ -185,9 +185,10 @@ class Report:
             self.add("MPI_COLLECTIVES_EVENTS", **({"commHandle": WORLD, "size": 8} | row | values))
         return self
 
-    def write(self, path, *, page_size=4096, encoding="UTF-8", rename=(), statements=()):
+    def write(self, path, *, page_size=4096, encoding="UTF-8", rename=(), statements=(), is_new=True):
         """Write the file; `rename` has tables with other names, `statements` are executed at the end."""
-        path.unlink(missing_ok=True)
+        if is_new:
+            path.unlink(missing_ok=True)
         self.rows["StringIds"] = [{"id": number, "value": text} for text, number in self.strings.items()]
         with closing(sqlite3.connect(path)) as base:
             base.execute(f"PRAGMA page_size={page_size}")

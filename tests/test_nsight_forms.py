@@ -313,7 +313,7 @@ def joined(base, file):
 
 
 def in_any_order(base, choice):
-    """Rows of tables are in any order, but the two of a call that sends and receives: nothing else tells these apart."""
+    """Rows are in any order, but the two of a call that sends and receives: nothing else tells them apart."""
     for table in tables(base):
         own, calls = columns(base, table), {}
         of_call = [own.index(column) for column in ("globalTid", "start")] if table == "MPI_P2P_EVENTS" else []
@@ -392,3 +392,105 @@ def waiting(path):
     for pattern, rank, _, length in found(path):
         of_all[pattern, rank] = of_all.get((pattern, rank), 0) + length / 1000
     return of_all
+
+
+# Of data in a form that is not known, what is said.
+UNKNOWN = "ranges of NCCL have data of a form that is not known: their kernels are matched by order, or not at all"
+WITHOUT = "ranges of NCCL say nothing of their communicators: nsys export --include-blobs=true has these"
+DEFECTS = [
+    ("UPDATE NVTX_EVENTS SET binaryData = NULL", WITHOUT),
+    ("UPDATE NVTX_EVENTS SET binaryData = x''", WITHOUT),
+    ("UPDATE NVTX_EVENTS SET binaryData = hex(binaryData)", UNKNOWN),
+    ("UPDATE NVTX_EVENTS SET binaryData = substr(binaryData, 1, 36)", UNKNOWN),
+    ("UPDATE NVTX_EVENTS SET binaryData = substr(binaryData, 33)", UNKNOWN),
+    ("UPDATE NVTX_EVENTS SET binaryData = zeroblob(length(binaryData))", UNKNOWN),
+    ("UPDATE NVTX_PAYLOAD_SCHEMA_ENTRIES SET offset = NULL", UNKNOWN),
+    ("UPDATE NVTX_PAYLOAD_SCHEMA_ENTRIES SET type = 99", UNKNOWN),
+    ("UPDATE NVTX_PAYLOAD_SCHEMA_ENTRIES SET name = 'a ' || name", UNKNOWN),
+    ("UPDATE NVTX_PAYLOAD_SCHEMA_ENTRIES SET schemaId = schemaId + 100", UNKNOWN),
+    ("DROP TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES", UNKNOWN),
+]
+
+
+@pytest.mark.parametrize("silent", [range(4), [2]], ids=["all", "one"])
+@pytest.mark.parametrize(("change", "words"), DEFECTS)
+def test_what_nccl_says_in_an_unknown_form_is_not_used(change, words, silent, tmp_path):
+    for rank, file in copied(DATA / "nccl", tmp_path / "reports"):
+        if rank in silent:
+            with closing(sqlite3.connect(file)) as base:
+                base.execute(change)
+                base.commit()
+    run = whywait.open(tmp_path / "reports")
+    assert [text for _, _, text in run.oddities if "ranges of NCCL" in text] == [f"3 {words}"] * len(silent)
+    # Which ranks the communicator has is not recorded, so one of which nothing is known may be of it.
+    (group,) = run.traces["groups"]
+    assert (group["method"], group["instances"]) == ("order of all operations (inferred)", 3)
+    forgotten = [count for what, count in run.nsight["notes"] if what.startswith("kernels of NCCL whose communicator")]
+    assert forgotten == ([] if len(silent) == 4 else [9])
+    assert found(run) == right(DATA / "nccl")
+
+
+def test_what_joins_calls_and_devices_is_said_not_to_be_read(tmp_path):
+    ((_, file), *_) = copied(DATA / "nccl", tmp_path / "reports")
+    with closing(sqlite3.connect(file)) as base:
+        base.execute("UPDATE NVTX_EVENTS SET jsonText = '{\"apiId\": 7}' WHERE domainId = 1 AND eventType = 59")
+        base.execute(
+            "INSERT INTO NVTX_EVENTS (start, eventType, globalTid, domainId) SELECT start, 901, globalTid, 1 "
+            "FROM NVTX_EVENTS WHERE eventType = 75"
+        )
+        base.execute("CREATE TABLE NCCL_DEVICE_EVENTS (start INTEGER)")
+        base.execute("INSERT INTO NCCL_DEVICE_EVENTS VALUES (1)")
+        base.commit()
+    run = whywait.open(tmp_path / "reports")
+    assert [text for _, _, text in run.oddities if "ranges of NCCL" in text] == [
+        f"1 {UNKNOWN}",
+        "3 ranges of NCCL have numbers (apiId) that join them to what devices do, which are not read",
+    ]
+    assert run.nsight["unread"] == ["NCCL_DEVICE_EVENTS"]
+    assert found(run) == right(DATA / "nccl")
+
+
+def without(base, column):
+    """Drop a column of all tables with events."""
+    for table in tables(base):
+        own = columns(base, table)
+        if column in own and (table.endswith("_EVENTS") or table.startswith("CUPTI")):
+            replaced(base, table, ", ".join(f'"{other}"' for other in own if other != column))
+
+
+NAMELESS = ["which calls its rows are is not known"] * 3
+REQUESTS = ["which calls complete which others is not known, so nobody waits in them"] * 3
+MESSAGES = ["which messages there are is not known"]
+LAUNCHES = ["which call launched what is known by order only"] * 3
+BARRIERS = {"mpi_barrier_wait"}
+ALL = BARRIERS | {"mpi_latesender"}
+# Case, column, what is said of tables without it, and the kinds of waits that are left.
+LACKING = [
+    ("halo", "commHandle", ["all its calls are taken as on one communicator"] * 2, ALL),
+    ("halo", "requestHandle", REQUESTS, BARRIERS),
+    ("halo", "remoteRank", MESSAGES, BARRIERS),
+    ("halo", "tag", MESSAGES, BARRIERS),
+    ("halo", "textId", NAMELESS, set()),
+    ("halo", "correlationId", LAUNCHES, ALL),
+    ("halo", "size", [], ALL),
+    ("halo", "eventClass", [], ALL),
+    ("nccl", "correlationId", LAUNCHES, {"ccl_wait_nxn"}),
+    ("nccl", "textId", ["names that are registered are not known"], {"ccl_wait_nxn"}),
+    ("nccl", "domainId", [], {"ccl_wait_nxn"}),
+]
+
+
+@pytest.mark.parametrize(("name", "column", "words", "kinds"), LACKING)
+def test_what_is_not_known_without_a_column_is_said(name, column, words, kinds, tmp_path):
+    reports = copied(case(name), tmp_path / "reports")
+    for _, file in reports:
+        with closing(sqlite3.connect(file)) as base:
+            without(base, column)
+            base.commit()
+    run = whywait.open(tmp_path / "reports")
+    said = [text.partition(": it has no column ")[2] for _, _, text in run.oddities]
+    assert [text for text in said if text] == [f"{column}: {consequence}" for consequence in words] * len(reports)
+    assert not any("sends and receives" in what for what, _ in run.nsight["notes"])
+    whole, partial = found(case(name)), found(run)
+    assert {pattern for pattern, *_ in partial} == kinds
+    assert set(partial) <= set(whole)

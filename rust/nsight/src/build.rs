@@ -12,7 +12,7 @@ use whywait_otf2::enums::{Paradigm, RegionRole};
 use crate::host::{Hosts, Launches};
 use crate::mpi::{Call, Program};
 use crate::names::Names;
-use crate::nccl::{self, Made, Material};
+use crate::nccl::{self, Material, Said};
 use crate::options::Options;
 use crate::rows::{EventRecord, Kind, ProcessRows, Span, StreamKey, Sync, Task, ThreadRows, Work};
 use crate::samples::Stacks;
@@ -28,7 +28,8 @@ pub(crate) struct Built {
     pub(crate) program: Program,
     /// Its number, as MPI says.
     pub(crate) said: Option<u32>,
-    pub(crate) made: Vec<Made>,
+    /// What it says of its communicators of NCCL.
+    pub(crate) nccl: Said,
     /// Works without a launch.
     pub(crate) unlaunched: u64,
     /// Spans of its threads that crossed others, and ranges of no place in a thread.
@@ -66,7 +67,7 @@ pub(crate) fn build(
         rest.sort_by_key(|thread| thread.id);
     }
     rows.threads.iter_mut().for_each(ThreadRows::sort);
-    let ProcessRows { rank: said, threads, mut works, streams: keys, syncs, events, operations, .. } = rows;
+    let ProcessRows { rank: said, threads, mut works, streams: keys, syncs, events, operations, unsaid, .. } = rows;
     let keys = in_order(&mut works, keys.list);
     let (teams, tasks) = formed.in_order(&threads);
     let spans: usize = threads.iter().map(|thread| thread.spans.len()).sum();
@@ -125,8 +126,8 @@ pub(crate) fn build(
         ..Rank::default()
     };
     rank.follow_streams();
-    let made = nccl::made(&operations);
-    Built { rank, program, said, made, unlaunched, crossings, loose, rows, locks: formed.locks }
+    let nccl = Said { made: nccl::made(&operations), unsaid };
+    Built { rank, program, said, nccl, unlaunched, crossings, loose, rows, locks: formed.locks }
 }
 
 impl Built {

@@ -43,7 +43,7 @@ pub(crate) fn made(operations: &[Payload]) -> Vec<Made> {
 }
 
 /// The kind of an operation by the name of its call.
-fn kind(name: &str) -> Option<Kind> {
+pub(crate) fn kind(name: &str) -> Option<Kind> {
     let name = name.strip_prefix("nccl").or_else(|| name.strip_prefix("pnccl"))?;
     if name.eq_ignore_ascii_case("bcast") { Some(Kind::Broadcast) } else { Kind::of_operation(name) }
 }
@@ -182,11 +182,28 @@ struct Known {
     users: BTreeSet<u32>,
 }
 
-/// Completes the groups of members by what other ranks say of them; the number of roots and peers that are inferred.
-pub(crate) fn complete(ranks: &mut [Rank], made: &[Vec<Made>]) -> u64 {
+/// What a process says of its communicators.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Said {
+    pub(crate) made: Vec<Made>,
+    /// Number of its operations of which it does not say the communicator.
+    pub(crate) unsaid: u64,
+}
+
+/// What is inferred of communicators.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Inferred {
+    /// Roots and peers.
+    pub(crate) partners: u64,
+    /// Operations whose communicator does not count, since nobody says which ranks it has, and one that may be says nothing.
+    pub(crate) forgotten: u64,
+}
+
+/// Completes the groups of members by what other ranks say of them.
+pub(crate) fn complete(ranks: &mut [Rank], said: &[Said]) -> Inferred {
     let mut all: BTreeMap<String, Known> = BTreeMap::new();
-    for (rank, made) in ranks.iter().zip(made) {
-        for Made { comm, size, rank: own } in made {
+    for (rank, said) in ranks.iter().zip(said) {
+        for Made { comm, size, rank: own } in &said.made {
             let known = all.entry(format!("{comm:#x}")).or_default();
             known.size = Some(*size);
             known.said.insert(*own, rank.number);
@@ -197,9 +214,21 @@ pub(crate) fn complete(ranks: &mut [Rank], made: &[Vec<Made>]) -> u64 {
             }
         }
     }
+    let mut inferred = Inferred::default();
+    let is_silent =
+        |(rank, said): (&Rank, &Said)| said.unsaid > 0 && rank.members.iter().all(|member| member.group.is_none());
+    if ranks.iter().zip(said).any(is_silent) {
+        for member in ranks.iter_mut().flat_map(|rank| &mut rank.members) {
+            let known = member.group.as_ref().and_then(|group| all.get(&group.name));
+            if known.is_some_and(|known| known.size.is_none()) {
+                (member.group, member.root) = (None, None);
+                member.messages.iter_mut().for_each(|part| part.peer = None);
+                inferred.forgotten += 1;
+            }
+        }
+    }
     // The ranks of the world in order of those in the group.
     let mut orders: BTreeMap<&str, (Vec<u32>, bool)> = BTreeMap::new();
-    let mut inferred = 0;
     for (name, known) in &all {
         let is_said = known.size == Some(known.said.len() as u64);
         let is_complete = known.size.is_none_or(|size| size == known.users.len() as u64);
@@ -214,7 +243,7 @@ pub(crate) fn complete(ranks: &mut [Rank], made: &[Vec<Made>]) -> u64 {
             let order = member.group.as_ref().and_then(|group| orders.get(group.name.as_str()));
             let mut in_world = |rank: u32| {
                 let (order, is_said) = order?;
-                inferred += u64::from(!is_said);
+                inferred.partners += u64::from(!is_said);
                 order.get(rank as usize).copied()
             };
             member.root = member.root.and_then(&mut in_world);

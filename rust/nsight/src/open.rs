@@ -15,7 +15,7 @@ use crate::facts::{Facts, ReportFacts};
 use crate::mpi::{self, Communication, Counts, Side};
 use crate::nccl;
 use crate::options::Options;
-use crate::report::Report;
+use crate::report::{NcclDefects, Report};
 use crate::rows::CommRow;
 use crate::{Error, Result};
 
@@ -100,12 +100,16 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     for (process, calls) in processes.iter_mut().zip(communication.calls) {
         process.built.record(calls);
     }
-    let made: Vec<Vec<nccl::Made>> = processes.iter().map(|process| process.built.made.clone()).collect();
+    let said_of_nccl: Vec<nccl::Said> = processes.iter().map(|process| process.built.nccl.clone()).collect();
     let mut ranks: Vec<_> = processes.into_iter().map(|process| process.built.rank).collect();
-    let inferred = nccl::complete(&mut ranks, &made);
+    let inferred = nccl::complete(&mut ranks, &said_of_nccl);
     facts.note(
         "roots and peers of NCCL, by the order of ranks: the making of their communicators is not recorded",
-        inferred,
+        inferred.partners,
+    );
+    facts.note(
+        "kernels of NCCL whose communicator is not used: which ranks it has is not recorded, and some ranks say nothing",
+        inferred.forgotten,
     );
     let (path, name) = identity(&given);
     let source = Source { path, name, creator: "Nsight Systems", tool: "NSIGHT" };
@@ -153,7 +157,7 @@ fn is_one_run(reports: &[Report], processes: &[Process]) -> Result<()> {
 
 /// Gives each process its rank: as MPI says, else NCCL, else the names of files, else their order.
 fn number(reports: &[Report], processes: &mut [Process], oddities: &mut Vec<Oddity>) -> Result<()> {
-    let of_nccl = |built: &Built| built.made.iter().max_by_key(|made| made.size).map(|made| made.rank);
+    let of_nccl = |built: &Built| built.nccl.made.iter().max_by_key(|made| made.size).map(|made| made.rank);
     let said: Vec<Option<u32>> =
         processes.iter().map(|process| process.built.said.or_else(|| of_nccl(&process.built))).collect();
     let mut known: BTreeMap<u32, usize> = BTreeMap::new();
@@ -211,13 +215,21 @@ fn note(reports: &[Report], processes: &[Process], begins: &Begins, oddities: &m
                 "CUDA graphs are recorded as a whole, without the kernels in them: --cuda-graph-trace=node has these";
             oddities.push(oddity(OddityKind::Missing, &report.path, text.to_owned()));
         }
-        if report.unread_payloads > 0 {
-            let text = format!(
-                "{} ranges of NCCL say nothing of their communicators: nsys export --include-blobs=true has these",
-                report.unread_payloads
-            );
-            oddities.push(oddity(OddityKind::Missing, &report.path, text));
-        }
+        let mut of_nccl = |number: u64, what: &str| {
+            if number > 0 {
+                oddities.push(oddity(OddityKind::Missing, &report.path, format!("{number} {what}")));
+            }
+        };
+        let NcclDefects { without_data, unknown, joined } = report.nccl;
+        of_nccl(
+            without_data,
+            "ranges of NCCL say nothing of their communicators: nsys export --include-blobs=true has these",
+        );
+        of_nccl(
+            unknown,
+            "ranges of NCCL have data of a form that is not known: their kernels are matched by order, or not at all",
+        );
+        of_nccl(joined, "ranges of NCCL have numbers (apiId) that join them to what devices do, which are not read");
     }
 }
 
@@ -263,7 +275,7 @@ fn of_run(reports: &[Report], processes: &[Process]) -> RunFacts {
     let ranks: Vec<RankFacts> =
         processes.iter().map(|Process { report, built }| built.facts(file_name(&reports[*report].path))).collect();
     let highest = processes.iter().map(|process| process.built.rank.number + 1).max().unwrap_or(0);
-    let sizes = processes.iter().flat_map(|process| &process.built.made).map(|made| made.size);
+    let sizes = processes.iter().flat_map(|process| &process.built.nccl.made).map(|made| made.size);
     let of_mpi =
         reports.iter().flat_map(|report| &report.communicators).map(|row| row.size.clamp(0, MOST_RANKS) as u64);
     let largest = sizes.chain(of_mpi).max().and_then(|size| u32::try_from(size).ok()).unwrap_or(0);

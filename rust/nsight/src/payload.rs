@@ -1,6 +1,7 @@
 //! What NCCL says of a call in the binary data of its range.
 //!
-//! Number of the domain, number of the layout, length and offset, of 8 bytes each; then the values that the layout names.
+//! Number of the domain, number of the layout, length and offset, of 8 bytes each; then the values that the layout names. NVIDIA
+//! does not document this: data of any other form are not read, and counted.
 
 use rustc_hash::FxHashMap;
 
@@ -20,28 +21,60 @@ pub(crate) struct Payload {
     pub(crate) peer: Option<u64>,
 }
 
+/// What a value of a layout is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Comm,
+    Size,
+    Rank,
+    Bytes,
+    Root,
+    Peer,
+}
+
+impl Payload {
+    const fn value(&mut self, value: Value) -> &mut Option<u64> {
+        match value {
+            Value::Comm => &mut self.comm,
+            Value::Size => &mut self.size,
+            Value::Rank => &mut self.rank,
+            Value::Bytes => &mut self.bytes,
+            Value::Root => &mut self.root,
+            Value::Peer => &mut self.peer,
+        }
+    }
+}
+
 /// A value of a layout.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
-    what: fn(&mut Payload) -> &mut Option<u64>,
+    value: Value,
     offset: usize,
     length: usize,
 }
 
+/// Where the values of a call are.
+#[derive(Debug, Default)]
+struct Layout {
+    entries: Vec<Entry>,
+    /// Whether they are in the same place, which says that places mean something else.
+    overlap: bool,
+}
+
 /// The layouts of a report, by domain and number.
 #[derive(Debug, Default)]
-pub(crate) struct Layouts(FxHashMap<(i64, i64), Vec<Entry>>);
+pub(crate) struct Layouts(FxHashMap<(i64, i64), Layout>);
 
 impl Layouts {
     /// Adds a value of a layout, if it is of interest.
     pub(crate) fn add(&mut self, layout: (i64, i64), name: &str, kind: i64, offset: usize) {
-        let what: fn(&mut Payload) -> &mut Option<u64> = match name {
-            "NCCL communicator ID" => |payload| &mut payload.comm,
-            "No. of ranks" => |payload| &mut payload.size,
-            "Rank" => |payload| &mut payload.rank,
-            "Message size [bytes]" => |payload| &mut payload.bytes,
-            "Root" => |payload| &mut payload.root,
-            "Peer rank" => |payload| &mut payload.peer,
+        let value = match name {
+            "NCCL communicator ID" => Value::Comm,
+            "No. of ranks" => Value::Size,
+            "Rank" => Value::Rank,
+            "Message size [bytes]" => Value::Bytes,
+            "Root" => Value::Root,
+            "Peer rank" => Value::Peer,
             _ => return,
         };
         // The types of whole numbers, as the library of ranges counts them.
@@ -50,7 +83,14 @@ impl Layouts {
             7..=10 | 17 | 18 | 22 => 8,
             _ => return,
         };
-        self.0.entry(layout).or_default().push(Entry { what, offset, length });
+        let own = Entry { value, offset, length };
+        let Layout { entries, overlap } = self.0.entry(layout).or_default();
+        // Each process says it.
+        if !entries.contains(&own) {
+            *overlap |=
+                entries.iter().any(|other| offset < other.offset + other.length && other.offset < offset + length);
+            entries.push(own);
+        }
     }
 
     /// Reads what a call says; nothing if its layout is not known or does not fit.
@@ -61,9 +101,9 @@ impl Layouts {
         let values = bytes.get(offset.max(HEADER)..)?;
         let values = &values[..length.min(values.len())];
         let mut payload = Payload::default();
-        for Entry { what, offset, length } in self.0.get(&layout)? {
+        for Entry { value, offset, length } in &self.0.get(&layout).filter(|layout| !layout.overlap)?.entries {
             let own = values.get(*offset..offset + length)?;
-            *what(&mut payload) = match <[u8; 4]>::try_from(own) {
+            *payload.value(*value) = match <[u8; 4]>::try_from(own) {
                 // Negative numbers stand for none.
                 Ok(short) => u64::try_from(i32::from_le_bytes(short)).ok(),
                 Err(_) => Some(u64::from_le_bytes(own.try_into().ok()?)),
@@ -93,5 +133,10 @@ mod tests {
         for length in 0..44 {
             assert_eq!(layouts.read(&bytes[..length]), None, "{length}");
         }
+        // Another process says the same, or that two values are in one place.
+        layouts.add((1, 70), "Peer rank", 5, 8);
+        assert_eq!(layouts.read(&bytes), Some(read));
+        layouts.add((1, 70), "Root", 5, 4);
+        assert_eq!(layouts.read(&bytes), None);
     }
 }

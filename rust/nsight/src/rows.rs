@@ -230,6 +230,8 @@ pub(crate) struct ProcessRows {
     pub(crate) events: Vec<EventRecord>,
     /// What NCCL says of its calls.
     pub(crate) operations: Vec<crate::payload::Payload>,
+    /// Operations of NCCL that say nothing of their communicators.
+    pub(crate) unsaid: u64,
 }
 
 impl ProcessRows {

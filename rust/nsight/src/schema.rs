@@ -1,5 +1,7 @@
 //! The tables of an export, by their names: what each version has is seen from the file, never from its version.
 
+use whywait_otf2::OddityKind;
+
 use crate::sqlite::{Database, Table};
 
 /// Tables of which an export has at least one.
@@ -23,6 +25,44 @@ pub(crate) fn find<'a>(database: &'a Database, name: &str) -> Option<&'a Table> 
     let versions = database.tables.iter().filter_map(|table| Some((version(table)?, table)));
     database.tables.iter().find(same).or_else(|| versions.max_by_key(|(version, _)| *version).map(|(_, table)| table))
 }
+
+/// A column that a table has not, and what follows.
+pub(crate) struct Lacking {
+    pub(crate) column: &'static str,
+    pub(crate) kind: OddityKind,
+    pub(crate) consequence: &'static str,
+}
+
+/// The columns that a table has not and that matter, unless all of its rows are left out without them.
+pub(crate) fn lacking(table: &Table) -> impl Iterator<Item = Lacking> {
+    let (guessed, missing) = (OddityKind::Guessed, OddityKind::Missing);
+    let of_table: &[_] = match base(&table.name) {
+        "MPI_P2P_EVENTS" => &[
+            ("textId", missing, NAMELESS),
+            ("commHandle", guessed, ONE_COMMUNICATOR),
+            ("requestHandle", missing, NO_REQUESTS),
+            ("remoteRank", missing, NO_MESSAGES),
+            ("tag", missing, NO_MESSAGES),
+        ],
+        "MPI_COLLECTIVES_EVENTS" => &[
+            ("textId", missing, NAMELESS),
+            ("commHandle", guessed, ONE_COMMUNICATOR),
+            ("requestHandle", missing, NO_REQUESTS),
+        ],
+        "MPI_START_WAIT_EVENTS" => &[("textId", missing, NAMELESS), ("requestHandle", missing, NO_REQUESTS)],
+        "NVTX_EVENTS" => &[("textId", missing, "names that are registered are not known")],
+        name if name.starts_with("CUPTI_ACTIVITY_KIND_") => &[("correlationId", missing, NO_LAUNCHES)],
+        _ => &[],
+    };
+    let columns: Vec<_> = of_table.iter().copied().filter(|(column, ..)| table.column(column).is_none()).collect();
+    columns.into_iter().map(|(column, kind, consequence)| Lacking { column, kind, consequence })
+}
+
+const NAMELESS: &str = "which calls its rows are is not known";
+const ONE_COMMUNICATOR: &str = "all its calls are taken as on one communicator";
+const NO_REQUESTS: &str = "which calls complete which others is not known, so nobody waits in them";
+const NO_MESSAGES: &str = "which messages there are is not known";
+const NO_LAUNCHES: &str = "which call launched what is known by order only";
 
 /// The name of a table without its version.
 pub(crate) fn base(name: &str) -> &str {

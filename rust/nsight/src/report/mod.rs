@@ -13,13 +13,14 @@ use whywait_devices::{Copy, Device, NONE, file_name};
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
 use crate::names::Names;
+use crate::nccl;
 use crate::options::Options;
 use crate::payload::Layouts;
 use crate::rows::{
     ABSENT, CommRow, EventRecord, Kind, MpiRow, MpiTable, NO_DETAIL, ProcessRows, Span, Sync, Task, ThreadRows, Work,
 };
 use crate::samples::Stacks;
-use crate::schema::{NAMES, base, find};
+use crate::schema::{Lacking, NAMES, base, find, lacking};
 use crate::sqlite::{Database, Row, Table};
 use crate::{Error, Result};
 
@@ -31,6 +32,10 @@ const PROCESS_SHIFT: u32 = 24;
 const RANGE: i64 = 59;
 const LOOSE_RANGE: i64 = 60;
 const DOMAIN: i64 = 75;
+/// Types of rows without a length: categories, marks, names of threads, begins and ends of domains.
+const OTHER_TYPES: [i64; 5] = [33, 34, 39, DOMAIN, 76];
+/// What ranges of NCCL have in common with those of devices.
+const JOINED: &str = "apiId";
 /// Times of a session are far below, UTC is above.
 const NORMALIZED: i64 = 100_000_000_000_000_000;
 /// A time beyond is none, ns.
@@ -58,6 +63,17 @@ pub(crate) struct Clock {
     pub(crate) is_normalized: bool,
 }
 
+/// What cannot be read of NCCL.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NcclDefects {
+    /// Operations without data.
+    pub(crate) without_data: u64,
+    /// Operations with data of a form that is not known, and rows of a kind that is not.
+    pub(crate) unknown: u64,
+    /// Ranges with numbers that join calls and what devices do.
+    pub(crate) joined: u64,
+}
+
 /// One report.
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -83,8 +99,8 @@ pub(crate) struct Report {
     pub(crate) read: Vec<(&'static str, u64)>,
     pub(crate) unread: Vec<String>,
     pub(crate) has_graphs: bool,
-    /// Calls of NCCL that say nothing of themselves.
-    pub(crate) unread_payloads: u64,
+    /// What cannot be read of NCCL.
+    pub(crate) nccl: NcclDefects,
     pub(crate) oddities: Vec<Oddity>,
 }
 
@@ -117,7 +133,7 @@ impl Report {
                 read: Vec::new(),
                 unread: Vec::new(),
                 has_graphs: false,
-                unread_payloads: 0,
+                nccl: NcclDefects::default(),
                 oddities: Vec::new(),
             },
             threads: FxHashMap::default(),
@@ -256,6 +272,9 @@ impl Reader {
         let report = &mut self.report;
         if rows > 0 {
             report.read.push((name, rows));
+            for Lacking { column, kind, consequence } in lacking(&table) {
+                report.note(kind, format!("{}: it has no column {column}: {consequence}", table.name));
+            }
         }
         let mut count = |kind, number: u64, what: &str| {
             if number > 0 {
@@ -399,7 +418,8 @@ impl Reader {
                 layouts.add((domain, layout), &name, kind, offset);
             }
         })?;
-        // Which domains are of libraries: those of each process have numbers of its own.
+        // Which domains are of libraries: those of each process have numbers of its own. The table is read again.
+        let (noted, read) = (self.report.oddities.len(), self.report.read.len());
         let mut domains: FxHashMap<(i64, i64), &'static str> = FxHashMap::default();
         self.scan("NVTX_EVENTS", &["eventType", "globalTid", "domainId", "text", "textId"], |reader, row| {
             let (Some(DOMAIN), Some(thread), Some(domain)) = (row.integer(0), row.integer(1), row.integer(2)) else {
@@ -413,9 +433,22 @@ impl Reader {
                 domains.insert((thread & !THREAD, domain), name);
             }
         })?;
-        self.report.read.retain(|(name, _)| *name != "NVTX_EVENTS");
-        let columns =
-            ["start", "end", "globalTid", "eventType", "domainId", "text", "textId", "binaryData", "endGlobalTid"];
+        self.report.oddities.truncate(noted);
+        self.report.read.truncate(read);
+        let columns = [
+            "start",
+            "end",
+            "globalTid",
+            "eventType",
+            "domainId",
+            "text",
+            "textId",
+            "binaryData",
+            "endGlobalTid",
+            "jsonText",
+            "jsonTextId",
+        ];
+        let mut operations: FxHashMap<u32, bool> = FxHashMap::default();
         self.scan("NVTX_EVENTS", &columns, |reader, row| {
             let (kind, thread) = (row.integer(3), row.integer(2));
             let domain = thread.zip(row.integer(4)).map(|(thread, domain)| (thread & !THREAD, domain));
@@ -425,6 +458,10 @@ impl Reader {
                 (Some(RANGE | LOOSE_RANGE), Some(_)) => Kind::Nccl,
                 (Some(RANGE), None) => Kind::Range,
                 (Some(LOOSE_RANGE), None) => Kind::LooseRange,
+                (Some(other), Some(_)) => {
+                    reader.report.nccl.unknown += u64::from(!OTHER_TYPES.contains(&other));
+                    return;
+                }
                 _ => return,
             };
             // A range that ends on another thread is of neither.
@@ -436,9 +473,25 @@ impl Reader {
                 Some(text) => reader.report.names.add(&text),
                 None => reader.report.names.of(registered),
             };
-            let payload = if kind == Kind::Nccl { row.bytes(7).and_then(|bytes| layouts.read(bytes)) } else { None };
-            reader.report.unread_payloads += u64::from(kind == Kind::Nccl && payload.is_none());
             let mut detail = NO_DETAIL;
+            if kind != Kind::Nccl {
+                reader.span(row, thread, (name, kind, detail));
+                return;
+            }
+            let payload = row.bytes(7).and_then(|bytes| layouts.read(bytes));
+            let report = &mut reader.report;
+            let json = row.integer(10).filter(|_| row.is_null(9));
+            let json = row.text(9).unwrap_or_else(|| Cow::Borrowed(report.names.get(report.names.of(json))));
+            report.nccl.joined += u64::from(json.contains(JOINED));
+            let is_operation = *operations.entry(name).or_insert_with(|| nccl::kind(report.names.get(name)).is_some());
+            if is_operation && payload.is_none_or(|payload| payload.comm.is_none()) {
+                let has_data = row.bytes(7).map_or(!row.is_null(7), |bytes| !bytes.is_empty());
+                report.nccl.unknown += u64::from(has_data);
+                report.nccl.without_data += u64::from(!has_data);
+                if let Some(thread) = thread {
+                    reader.process(thread).unsaid += 1;
+                }
+            }
             if let (Some(payload), Some(thread)) = (payload, thread) {
                 let operations = &mut reader.process(thread).operations;
                 detail = operations.len() as u64;
@@ -469,6 +522,8 @@ impl Reader {
                 "recvSize",
                 "requestHandle",
             ];
+            let has_tags = find(&self.database, name).is_some_and(|table| table.column("tag").is_some());
+            let has_messages = has_tags || table != MpiTable::PointToPoint;
             self.scan(name, &columns, |reader, row| {
                 let (Some((begin, Some(end))), Some(thread)) = (times(row), row.integer(2)) else {
                     return row.leave_out();
@@ -478,6 +533,7 @@ impl Reader {
                 let begins = reader.report.names.get(name).starts_with("MPI_Init");
                 let mut value = |column| row.integer(column).unwrap_or(ABSENT);
                 let [comm, comm_uid, peer, tag] = [4, 5, 6, 7].map(&mut value);
+                let peer = if has_messages { peer } else { ABSENT };
                 let [size, received, request] = [8, 9, 10].map(&mut value);
                 let own = thread & THREAD;
                 let row =
@@ -602,7 +658,8 @@ impl Reader {
 
     /// What is left to say when all tables are read.
     fn rest(&mut self) {
-        let is_unread = |table: &&Table| !self.all_names && threads::UCX.contains(&base(&table.name));
+        let is_unread =
+            |table: &&Table| !self.all_names && threads::UCX.contains(&base(&table.name)) || table.name.contains(NCCL);
         let unread = self.database.tables.iter().filter(is_unread);
         // What cannot be read of what is not read does not matter.
         let unread = unread.filter(|table| self.database.has_rows(table).unwrap_or(false));

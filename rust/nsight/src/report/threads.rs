@@ -113,11 +113,13 @@ impl Reader {
             return Ok(());
         }
         let mut stacks = Stacks::default();
+        let (noted, read) = (self.report.oddities.len(), self.report.read.len());
         self.frames(|sample, depth, function| stacks.add(sample, depth, function))?;
         stacks.end();
         if stacks.are_mixed {
             // Nothing says that functions of one sample follow each other: they do, but where rows were moved.
-            self.report.read.retain(|(name, _)| *name != FRAMES);
+            self.report.oddities.truncate(noted);
+            self.report.read.truncate(read);
             stacks = Stacks::default();
             let mut all = Vec::new();
             self.frames(|sample, depth, function| all.push((sample, depth, function)))?;

@@ -128,6 +128,12 @@ impl<'a> Row<'a> {
         self.is_odd = true;
     }
 
+    /// Whether a value is null.
+    #[must_use]
+    pub fn is_null(&self, column: usize) -> bool {
+        self.fields[column] == Field::Null
+    }
+
     /// A whole number; nothing if it is null, or if it is not one.
     pub fn integer(&mut self, column: usize) -> Option<i64> {
         let value = match self.fields[column] {
