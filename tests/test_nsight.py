@@ -137,12 +137,18 @@ def test_own_code_with_calls_that_are_not_traced_is_said_to_have_them(capsys):
     assert "not traced" not in capsys.readouterr().out
 
 
-def test_no_output_has_variables_of_the_environment(tmp_path, capsys):
-    trace, result = str(NCCL), str(tmp_path / "result")
+@pytest.mark.parametrize("name", ["nccl", "requests", "late_sender_2022", "late_sender_2023"])
+def test_no_output_has_variables_of_the_environment(name, tmp_path, capsys):
+    trace, result = str(case(name)), str(tmp_path / "result")
     for arguments in (
         ["info", trace, "--json"],
         ["info", "--check", trace],
         ["analyze", trace, "-o", result],
+        ["findings", trace, "--json"],
+        ["explain", trace],
+        ["export", "tables", trace, "-o", str(tmp_path / "tables")],
+        ["export", "paraver", trace, "-o", str(tmp_path / "run.prv")],
+        ["export", "speedscope", trace, "-o", str(tmp_path / "run.speedscope.json")],
         ["export", "html", result, "-o", str(tmp_path / "page.html")],
         ["clocks", trace, "-o", str(tmp_path / "archive")],
         ["export", "perfetto", trace, "-o", str(tmp_path / "run.pftrace")],
@@ -703,6 +709,23 @@ def test_clocks_of_nodes_are_corrected():
     assert abs(uncorrected["mpi_latesender", 1] - truth["mpi_latesender", 1]) > 20_000
 
 
+def test_reports_that_nothing_relates_are_refused(tmp_path):
+    def reports(*, meet):
+        # As before nsys 2022: no report says when its session began.
+        both = [
+            MpiReport(0, start=None).mpi("MPI_Send", 2, 3, to=1),
+            MpiReport(1, start=None).mpi("MPI_Recv", 1, 4, source=0),
+        ]
+        return [report.mpi("MPI_Barrier", 5, 6) if meet else report for report in both]
+
+    with pytest.raises(
+        whywait.UsageError, match=r"report.0.sqlite does not say when its session began.*export it again"
+    ):
+        whywait.open(written(tmp_path, *reports(meet=False)))
+    whywait.open(tmp_path / "report.0.sqlite")
+    assert whywait.open(written(tmp_path, *reports(meet=True))).nsight["separate_clocks"]
+
+
 @pytest.mark.parametrize("late", [5_000_000, -40_000_000])
 def test_sessions_that_no_clock_relates_are_corrected(late, tmp_path):
     moved = copied(case("late_sender_2022"), tmp_path / "moved")
@@ -871,6 +894,18 @@ def test_members_of_communicators_are_read_in_either_form(members, tmp_path):
         result = whywait.analyze(written(tmp_path / directory, *reports))
         assert found(result) == [("mpi_barrier_wait", 0, 2, 8_000_000)]
         assert (notes(result) == {"lists of members that cannot be read": 2}) == (members == "7,9;9,7,5")
+
+
+def test_of_one_report_of_many_no_rank_is_blamed(tmp_path, capsys):
+    path = shutil.copy(case("late_sender") / "report.1.sqlite", tmp_path / "report.1.sqlite")
+    result = whywait.analyze(path)
+    assert not found(result)
+    assert not costs(result, ["delay_latesender", "delay_barrier"])
+    # It sends to rank 2, so there are three at least.
+    assert (result.run.traces["world_size"], result.run.traces["missing"]) == (3, [0, 2])
+    assert result.findings().verdict().startswith("2 of 3 ranks have no trace.")
+    assert main(["info", str(path)]) == 0
+    assert "ranks               1 of 3; no trace of 0, 2" in capsys.readouterr().out
 
 
 def test_without_a_report_of_a_rank_nobody_is_blamed_for_it(tmp_path):

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use whywait_devices::{
-    DeviceRecording, Facts as RunFacts, RANK_PATTERNS, RankFacts, Source, file_name, in_parallel, numbers,
+    DeviceRecording, Facts as RunFacts, GroupFacts, RANK_PATTERNS, RankFacts, Source, file_name, in_parallel, numbers,
 };
 use whywait_otf2::{Oddity, OddityKind, error::Place};
 
@@ -114,6 +114,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     let (path, name) = identity(&given);
     let source = Source { path, name, creator: "Nsight Systems", tool: "NSIGHT" };
     let recording = DeviceRecording::new(source, ranks, communication.comms, run, oddities);
+    are_related(&reports, &facts, &recording)?;
     Ok(Opened { recording, facts })
 }
 
@@ -126,8 +127,6 @@ fn identity(given: &Path) -> (PathBuf, String) {
 
 /// Refuses reports that cannot be of one run: those of some end before those of others begin.
 fn is_one_run(reports: &[Report], processes: &[Process]) -> Result<()> {
-    // Without the begin of its session, nobody knows when a report is from.
-    let has_time = |report: &Report| report.clock.is_normalized || report.clock.utc.is_some();
     let mut windows: BTreeMap<usize, (i64, i64)> = BTreeMap::new();
     for Process { report, built } in processes.iter().filter(|process| has_time(&reports[process.report])) {
         let own = built.rank.window;
@@ -151,6 +150,33 @@ fn is_one_run(reports: &[Report], processes: &[Process]) -> Result<()> {
             return Err(Error::no_trace(reports[report].path.parent().unwrap_or(&reports[report].path), why));
         }
         last = last.max(Some((end, report)));
+    }
+    Ok(())
+}
+
+/// Whether it is known when a report is from: without the begin of its session, nobody knows.
+const fn has_time(report: &Report) -> bool {
+    report.clock.is_normalized || report.clock.utc.is_some()
+}
+
+/// Refuses reports whose times nothing relates to those of others: no begin of a session, and no operation.
+fn are_related(reports: &[Report], facts: &Facts, recording: &DeviceRecording) -> Result<()> {
+    for (report, own) in reports.iter().zip(&facts.reports).filter(|(report, _)| !has_time(report)) {
+        let relates = |group: &GroupFacts| {
+            let is_own = |rank: &u32| own.ranks.contains(rank);
+            let is_of_another =
+                |rank: &u32| facts.reports.iter().any(|other| other.ranks.contains(rank)) && !is_own(rank);
+            group.instances > 0 && group.ranks.iter().any(is_own) && group.ranks.iter().any(is_of_another)
+        };
+        let others = facts.reports.iter().filter(|other| other.file != own.file && !other.ranks.is_empty()).count();
+        if others > 0 && !own.ranks.is_empty() && !recording.facts().groups.iter().any(relates) {
+            let why = format!(
+                "{} does not say when its session began, and no collective operation relates its clock to those of others: \
+                 export it again with a newer nsys, or analyze it alone",
+                own.file
+            );
+            return Err(Error::no_trace(&report.path, why));
+        }
     }
     Ok(())
 }
@@ -278,7 +304,9 @@ fn of_run(reports: &[Report], processes: &[Process]) -> RunFacts {
     let sizes = processes.iter().flat_map(|process| &process.built.nccl.made).map(|made| made.size);
     let of_mpi =
         reports.iter().flat_map(|report| &report.communicators).map(|row| row.size.clamp(0, MOST_RANKS) as u64);
-    let largest = sizes.chain(of_mpi).max().and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
+    let partners = || processes.iter().filter_map(|process| process.built.program.highest_partner());
+    let named = || partners().filter(|rank| (0..MOST_RANKS).contains(rank)).max().map(|rank| rank as u64 + 1);
+    let largest = sizes.chain(of_mpi).max().or_else(named).and_then(|size| u32::try_from(size).ok()).unwrap_or(0);
     let mut versions = BTreeSet::new();
     for report in reports {
         let named = [("Nsight Systems", &report.product), ("schema", &report.schema)];

@@ -57,6 +57,12 @@ impl Program {
         order
     }
 
+    /// The highest rank that its calls name, in whichever communicator: there are more ranks than this one.
+    pub(crate) fn highest_partner(&self) -> Option<i64> {
+        let tables = [MpiTable::PointToPoint, MpiTable::Collective];
+        self.rows.iter().filter(|row| tables.contains(&row.table)).map(|row| row.peer).max()
+    }
+
     /// Moves all times.
     pub(crate) fn shift(&mut self, by: i64) {
         for call in &mut self.calls {
