@@ -221,6 +221,26 @@ def test_ranks_keep_their_numbers_without_the_files_of_others(missing, tmp_path)
     assert set(again.places.rank.tolist()) == set(result.places.rank.tolist())
 
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_what_is_unseen_is_the_wait_for_a_rank_without_a_trace_if_transfers_are_known(size, tmp_path):
+    ranks = 3 * size
+
+    def body(rank, _):
+        late = ("kernel", "gemm_late", (18 if rank == size else 2) * MS)
+        return [late, ("coll", "all_reduce", f"tp{rank // size}", 1 * MS), ("sync", 7)]
+
+    groups = {f"tp{group}": list(range(group * size, (group + 1) * size)) for group in range(3)}
+    program(ranks, 4, body, groups={"world": list(range(ranks)), **groups}).write(tmp_path)
+    (tmp_path / f"rank{size}.pt.trace.json.gz").unlink()
+    rows = defaultdict(float)
+    for line in whywait.analyze(tmp_path).device_account().to_pylist():
+        rows[line["row"]] += line["time"] * 1e3
+    # Two groups have all members; those of the third wait for the one that is missing, in each of four steps.
+    assert rows["comm.unseen"] == pytest.approx((size - 1) * 4 * 16, abs=1e-6)
+    assert rows["comm.transfer"] == pytest.approx((ranks - 1) * 4 * 1, abs=1e-6)
+    assert rows["comm.unmatched"] == 0
+
+
 def test_a_rank_that_waits_for_one_without_a_trace_is_not_blamed(tmp_path):
     def body(rank, _):
         pair, column = (("coll", "all_reduce", name, MS) for name in (f"tp{rank // 2}", f"dp{rank % 2}"))
@@ -239,8 +259,8 @@ def test_a_rank_that_waits_for_one_without_a_trace_is_not_blamed(tmp_path):
     result = whywait.analyze(tmp_path)
     waits = [one for one in result.wait_states().to_pylist() if one["kind"] == "ccl_wait_nxn"]
     assert {(one["rank"], one["cause_rank"]) for one in waits} == {(2, 0)}
-    assert not list(findings(result))
-    assert "only kernels run whose operation on other ranks is not known" in findings(result).verdict()
+    assert [one.rule for one in findings(result)] == ["missing_ranks"]
+    assert "GPUs transfer data to ranks without a trace, or wait for them" in findings(result).verdict()
 
 
 def with_shapes(directory, shapes):

@@ -150,8 +150,10 @@ impl Facts {
         add("RECORDED", self.recorded.join(", "));
         add("VERSIONS", lines(self.versions.iter().map(|(name, version)| format!("{name} {version}")), ", "));
         add("MISSING_RANKS", lines(self.missing().map(|rank| rank.to_string()), ", "));
-        let partial = self.groups.iter().filter(|group| group.is_partial).flat_map(|group| &group.comms);
-        add("PARTIAL_COMMUNICATORS", lines(partial.map(u32::to_string), ", "));
+        // With how many ranks they have, since archives define those with a file only.
+        let partial = self.groups.iter().filter(|group| group.is_partial);
+        let partial = partial.flat_map(|group| group.comms.iter().map(|comm| format!("{comm}:{}", group.size)));
+        add("PARTIAL_COMMUNICATORS", lines(partial, ", "));
         all
     }
 }

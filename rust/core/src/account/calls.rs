@@ -13,6 +13,11 @@ pub(super) struct Partners {
     comms: Vec<(u8, bool)>,
 }
 
+/// The logarithm of the next power of two of a number of members.
+pub(super) fn logarithm(members: usize) -> u8 {
+    members.next_power_of_two().ilog2() as u8
+}
+
 impl Partners {
     pub(super) fn new(trace: &Trace) -> Self {
         let nodes = nodes(trace);
@@ -22,7 +27,7 @@ impl Partners {
             let of_processes = |members: &[ProcessId]| members.iter().any(|&member| nodes[member] != nodes[members[0]]);
             let is_own = *comm.members == Members::OwnProcess;
             let spans = !nodes.is_empty() && !is_own && comm.processes().is_none_or(of_processes);
-            (comm.size.next_power_of_two().ilog2() as u8, spans)
+            (logarithm(comm.size), spans)
         });
         let comms = comms.collect();
         Self { nodes, comms }

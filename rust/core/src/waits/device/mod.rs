@@ -133,7 +133,7 @@ impl Host {
         let starts = is_exact.then(|| start::starts(&self.runs, &matched.launches, limits));
         self.kernels(busy, &matched, starts.as_deref(), &mut devices);
         let is_own = |part: &&DevicePart| trace.definitions.locations[part.kernel.0].process == self.process;
-        let own = found.device_parts.iter().filter(is_own).copied().collect();
+        let own = found.device_parts.iter().filter(is_own).copied().chain(self.alone(trace, shard)).collect();
         devices.parts = parts::of_kernels(&devices.kernels, own, computing);
         let in_mpi = self.starve(trace, &found.waits, &mut devices);
 
@@ -152,6 +152,25 @@ impl Host {
         self.count_unmatched(&matched, &mut devices, findings);
         self.book(trace, shard, &devices, in_mpi, findings);
         devices
+    }
+
+    /// The parts of kernels in operations of which no other member is in the trace: they wait for nobody who is known.
+    fn alone(&self, trace: &Trace, shard: &Shard) -> impl Iterator<Item = DevicePart> {
+        let rows = self.streams.iter().flat_map(|&stream| {
+            let rows = shard.collectives.of(shard.local(stream));
+            rows.iter().map(move |row| (stream, row))
+        });
+        let alone = rows.filter(|(_, row)| trace.definitions.comms[row.comm].size == 1);
+        alone.map(|(stream, row)| DevicePart {
+            kind: Metric::CclWaitNxN,
+            kernel: (stream, row.instance),
+            waiting: 0,
+            exposed: 0,
+            cause: (stream, row.instance),
+            tie: None,
+            comm: row.comm,
+            bytes: row.sent.max(row.received),
+        })
     }
 
     /// The device that the thread of each synchronization used when it was called: the one that it launched on since it
