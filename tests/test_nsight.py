@@ -654,13 +654,17 @@ def test_kernels_that_say_nothing_are_matched_by_order(tmp_path):
 
 
 def test_of_a_run_with_one_report_no_rank_is_blamed(tmp_path):
-    NcclReport(0, size=2, comm_rank=0).said("ncclAllReduce", 1, 1.5, payload(2, "QQi", COMM, 8, 0)).launched(
-        "ncclDevKernel_AllReduce", 1.1, 2, 30
-    ).write(tmp_path / "report.0.sqlite")
+    report = NcclReport(0, size=2, comm_rank=0)
+    for at in (1, 31):
+        report.said("ncclAllReduce", at, at + 0.5, payload(2, "QQi", COMM, 8, 0))
+        report.launched("ncclDevKernel_AllReduce", at + 0.1, at + 1, at + 29)
+    report.write(tmp_path / "report.0.sqlite")
     result = whywait.analyze(tmp_path)
     assert not found(result)
     assert (result.run.traces["world_size"], result.run.traces["missing"]) == (2, [1])
     assert result.run.traces["groups"][0]["partial"]
+    account = [(line["row"], line["time"]) for line in result.device_account().to_pylist()]
+    assert ("comm.unseen", pytest.approx(0.028)) in account
 
 
 def test_users_name_kernels_that_communicate(tmp_path):
@@ -856,6 +860,18 @@ def test_all_processes_wait_at_fences_that_all_call_equally_often(tmp_path):
     reports[1].mpi("MPI_Win_fence", 30, 31)
     result = whywait.analyze(written(tmp_path, *reports))
     assert notes(result) == {"operations on windows": 1}
+
+
+def test_operations_whose_names_do_not_agree_are_not_matched(tmp_path):
+    reports = []
+    for rank, names in enumerate((["MPI_Allreduce", "MPI_Bcast"], ["MPI_Barrier", "MPI_Allgather"])):
+        report = MpiReport(rank)
+        for number in range(20):
+            report.mpi(names[number % 2], 2 + 4 * number + rank, 5 + 4 * number, rootRank=0)
+        reports.append(report)
+    result = whywait.analyze(written(tmp_path, *reports))
+    assert not found(result)
+    assert notes(result) == {"calls of operations that not all members take part in": 40}
 
 
 def test_a_process_alone_and_unknown_communicators_make_nobody_wait(tmp_path):

@@ -53,7 +53,7 @@ pub(crate) fn build(
     places.extend(rows.threads.iter().enumerate().map(|(place, thread)| (thread.id, place)));
     for (number, call) in (0..).zip(&program.calls) {
         let Call { begin, end, name, .. } = *call;
-        if let Some(thread) = places.get(&call.thread).and_then(|place| rows.threads.get_mut(*place)) {
+        if let Some(thread) = places.get(&i64::from(call.thread)).and_then(|place| rows.threads.get_mut(*place)) {
             thread.spans.push(Span { begin, end, detail: number, name, kind: Kind::Mpi });
         }
     }

@@ -133,7 +133,7 @@ pub(crate) struct MpiRow {
     pub(crate) begin: i64,
     pub(crate) end: i64,
     /// Its thread in the operating system.
-    pub(crate) thread: i64,
+    pub(crate) thread: u32,
     pub(crate) comm: i64,
     /// What identifies the communicator on all ranks, if the version knows.
     pub(crate) comm_uid: i64,

@@ -15,9 +15,9 @@ use crate::rows::{ABSENT, MpiTable};
 /// One member's part.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    call: usize,
+    call: u32,
     request: Option<u32>,
-    done: Option<usize>,
+    done: Option<u32>,
     begin: i64,
     operation: CollectiveOp,
     role: RegionRole,
@@ -73,7 +73,7 @@ pub(super) fn find(
                 };
                 let known = &known[*place as usize];
                 operation.record(known, part, last, &mut records[*place as usize]);
-                let end = part.done.map_or(last, |done| known.side.program.calls[done].end);
+                let end = part.done.map_or(last, |done| known.side.program.calls[done as usize].end);
                 group.time_after_last = group.time_after_last.saturating_add((end - last).max(0));
             }
         }
@@ -89,10 +89,10 @@ pub(super) fn windows(known: &[Known<'_>], world_size: usize, records: &mut [Rec
     if known.len() < world_size.max(2) {
         return;
     }
-    let mut all: BTreeMap<&str, Vec<Vec<usize>>> = BTreeMap::new();
+    let mut all: BTreeMap<&str, Vec<Vec<u32>>> = BTreeMap::new();
     for (place, Known { side, order, .. }) in known.iter().enumerate() {
         for call in order.iter().copied().filter(|call| side.program.rows(*call)[0].table == MpiTable::Other) {
-            let name = side.names.get(side.program.calls[call].name);
+            let name = side.names.get(side.program.calls[call as usize].name);
             if synchronizes_window(name) {
                 all.entry(name).or_insert_with(|| vec![Vec::new(); known.len()])[place].push(call);
             }
@@ -121,7 +121,7 @@ fn parts(place: u32, process: &Known<'_>, communicators: &Communicators, counts:
     let Known { side, requests, by_row, order, .. } = process;
     let mut parts = Vec::new();
     for call in order.iter().copied() {
-        let own = &side.program.calls[call];
+        let own = &side.program.calls[call as usize];
         let row = &side.program.rows(call)[0];
         let (MpiTable::Collective, Some((operation, role))) = (row.table, operation(side.names.get(own.name))) else {
             continue;
@@ -178,7 +178,7 @@ fn shift_of(first: (&Known<'_>, &[Part]), second: (&Known<'_>, &[Part])) -> Opti
     let items = |(known, parts): (&Known<'_>, &[Part])| -> Vec<Item> {
         let item = |part: &Part| {
             let begin = part.begin;
-            let end = part.done.map_or(begin, |done| known.side.program.calls[done].end);
+            let end = part.done.map_or(begin, |done| known.side.program.calls[done as usize].end);
             Item { kind: kind(part.operation), elements: 0, begin, end, step: None, is_root: false, is_alone: true }
         };
         parts.iter().map(item).collect()
@@ -243,6 +243,6 @@ impl Described {
             size_received,
             request_id,
         };
-        complete_request(known, (part.call, part.done), (request as usize, last), event, records);
+        complete_request(known, (part.call, part.done), (request, last), event, records);
     }
 }

@@ -153,7 +153,7 @@ impl Communicators {
     /// Finds out what the handles of a process mean of which nothing is recorded.
     fn other_handles(&mut self, place: u32, side: &Side<'_>) {
         let mut others: BTreeMap<i64, Partners> = BTreeMap::new();
-        for call in 0..side.program.calls.len() {
+        for call in 0..side.program.calls.len() as u32 {
             for row in side.program.rows(call) {
                 let name = side.names.get(row.name);
                 let is_communication = act(name).is_some() || operation(name).is_some();

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use rustc_hash::FxHashMap;
-use whywait_devices::{GroupFacts, Item, Kind, shift};
+use whywait_devices::{GroupFacts, Item, Kind, NONE, shift};
 use whywait_otf2::Event;
 
 use super::communicators::{Communicators, Meaning};
@@ -21,22 +21,46 @@ const OWN_TAGS: u32 = 1 << 24;
 /// A receive without a message that takes no longer is one from nobody, ns.
 const FROM_NOBODY: i64 = 10_000;
 
-/// A send or a receive.
+/// A send or a receive. There are as many as calls, so that it has no more than its queue does not say.
 #[derive(Debug, Clone, Copy)]
 struct Posted {
+    size: i64,
     place: u32,
-    call: usize,
-    request: Option<u32>,
+    call: u32,
+    /// Its request, or [`NONE`].
+    request: u32,
     /// Order among those of its call.
-    order: usize,
+    order: u32,
+    /// The call that completes it, or [`NONE`] if that is not traced.
+    done: u32,
+}
+
+impl Posted {
+    fn begin(&self, known: &[Known<'_>]) -> i64 {
+        known[self.place as usize].side.program.calls[self.call as usize].begin
+    }
+
+    /// When the call that completes it is over.
+    fn end(&self, known: &[Known<'_>]) -> i64 {
+        known[self.place as usize].side.program.calls.get(self.done as usize).map_or(i64::MAX, |call| call.end)
+    }
+
+    fn request(&self) -> Option<u32> {
+        (self.request != NONE).then_some(self.request)
+    }
+
+    fn done(&self) -> Option<u32> {
+        (self.done != NONE).then_some(self.done)
+    }
+}
+
+/// A receive from any source or with any tag.
+#[derive(Debug, Clone, Copy)]
+struct Wildcard {
+    posted: Posted,
     comm: u32,
     peer: i64,
     tag: i64,
-    size: i64,
-    begin: i64,
-    /// The call that completes it, and when that is over.
-    done: Option<usize>,
-    end: i64,
 }
 
 /// Communicator, sender, receiver, and tag.
@@ -51,10 +75,11 @@ struct Queue {
 
 impl Queue {
     /// Leaves out what comes before the first message that both sides have, as times tell; how much that is.
-    fn align(&mut self, is_one_clock: bool) -> u64 {
+    fn align(&mut self, known: &[Known<'_>], is_one_clock: bool) -> u64 {
         let items = |list: &VecDeque<Posted>, kind: Kind| -> Vec<Item> {
             let item = |posted: &Posted| {
-                let (begin, end) = (posted.begin, if posted.done.is_some() { posted.end } else { posted.begin });
+                let begin = posted.begin(known);
+                let end = if posted.done().is_some() { posted.end(known) } else { begin };
                 // A receive may have room for more than what comes.
                 Item { kind, elements: 0, begin, end, step: None, is_root: false, is_alone: true }
             };
@@ -83,7 +108,7 @@ impl Queue {
 struct All {
     channels: BTreeMap<Channel, Queue>,
     /// Receives from any source or with any tag, by receiver.
-    wildcards: Vec<Posted>,
+    wildcards: Vec<Wildcard>,
 }
 
 /// Finds the messages of processes, and adds their records.
@@ -93,48 +118,55 @@ pub(super) fn find(
     records: &mut [Records],
     (counts, groups): (&mut Counts, &mut [GroupFacts]),
 ) {
-    let mut all = collect(known, communicators, false, &mut Counts::default());
-    if unpaired(&all) > 0 {
-        // Nothing says which of two rows of a call sends: that the first does is inferred.
-        let other = collect(known, communicators, true, &mut Counts::default());
-        if unpaired(&other) < unpaired(&all) {
-            counts.second_sends = true;
-        }
-    }
-    all = collect(known, communicators, counts.second_sends, counts);
+    // Nothing says which of two rows of a call sends: that the first does is inferred.
+    let unpaired_if = |second_sends| unpaired(&collect(known, communicators, second_sends, &mut Counts::default()));
+    let rest = unpaired_if(false);
+    counts.second_sends = rest > 0 && unpaired_if(true) < rest;
+    let mut all = collect(known, communicators, counts.second_sends, counts);
     let wildcards = std::mem::take(&mut all.wildcards);
-    let mut pairs: BTreeMap<Channel, Vec<(Posted, Posted)>> = BTreeMap::new();
+    // What meets by its number, and what receives from any source or with any tag take of the rest.
+    let mut numbered: BTreeMap<Channel, Queue> = BTreeMap::new();
+    let mut taken: BTreeMap<Channel, Vec<(Posted, Posted)>> = BTreeMap::new();
     for (channel, queue) in &mut all.channels {
         let (sender, receiver) = (&known[channel.1 as usize], &known[channel.2 as usize]);
         if !sender.is_whole || !receiver.is_whole {
             // The first ones of each side need not be the same.
-            counts.message_unmatched += queue.align(sender.side.clock == receiver.side.clock);
+            counts.message_unmatched += queue.align(known, sender.side.clock == receiver.side.clock);
             counts.message_aligned += queue.sends.len().min(queue.receives.len()) as u64;
         }
         let count = queue.sends.len().min(queue.receives.len());
-        let paired = queue.sends.drain(..count).zip(queue.receives.drain(..count)).collect();
-        pairs.insert(*channel, paired);
+        let rest = Queue { sends: queue.sends.split_off(count), receives: queue.receives.split_off(count) };
+        numbered.insert(*channel, std::mem::replace(queue, rest));
     }
     let mut heads = Heads::default();
     for wildcard in wildcards {
         let source = communicators.list[wildcard.comm as usize].place(wildcard.peer);
-        if let Some((channel, send)) = heads.take(&mut all.channels, &wildcard, source) {
-            pairs.entry(channel).or_default().push((send, wildcard));
+        let posted = wildcard.posted;
+        if let Some((channel, send)) = heads.take(known, &mut all.channels, &wildcard, source) {
+            taken.entry(channel).or_default().push((send, posted));
             counts.wildcard_inferred += 1;
-        } else if wildcard.peer >= 0 || wildcard.end.saturating_sub(wildcard.begin) > FROM_NOBODY {
+        } else if wildcard.peer >= 0 || posted.end(known).saturating_sub(posted.begin(known)) > FROM_NOBODY {
             counts.message_unmatched += 1;
         }
     }
     let mut tags = OWN_TAGS;
-    for (channel, pairs) in &mut pairs {
-        let rest = &all.channels[channel];
+    for (channel, Queue { sends, receives }) in numbered {
+        let rest = &all.channels[&channel];
         counts.message_unmatched += (rest.sends.len() + rest.receives.len()) as u64;
         let is_complete = rest.sends.is_empty() && rest.receives.is_empty();
-        pairs.sort_by_key(|(send, _)| (send.begin, send.call, send.order));
-        let received = |(_, receive): &(Posted, Posted)| (receive.end, receive.done, receive.order);
-        let is_in_order = pairs.windows(2).all(|pair| received(&pair[0]) < received(&pair[1]));
+        let mut taken = taken.remove(&channel).unwrap_or_default();
+        let posting = |(send, _): &(Posted, Posted)| (send.begin(known), send.call, send.order);
+        let pairs = || sends.iter().copied().zip(receives.iter().copied());
+        if !taken.is_empty() {
+            taken.extend(pairs());
+            taken.sort_by_key(posting);
+        }
+        // Sends are in the order of posting as long as there are no others.
+        let pairs = || taken.iter().copied().chain(pairs().filter(|_| taken.is_empty()));
+        let received = |(_, receive): (Posted, Posted)| (receive.end(known), receive.done, receive.order);
+        let is_in_order = pairs().map(received).is_sorted_by(|a, b| a < b);
         let real = u32::try_from(channel.3).ok().filter(|tag| is_complete && is_in_order && *tag < OWN_TAGS);
-        for (send, receive) in pairs.iter() {
+        for (send, receive) in pairs() {
             let tag = real.unwrap_or_else(|| {
                 tags += 1;
                 tags - 1
@@ -145,8 +177,8 @@ pub(super) fn find(
             let (Some(sender), Some(receiver)) = (comm.among(channel.1), comm.among(channel.2)) else { continue };
             let bytes = u64::try_from(send.size).unwrap_or(0);
             let ends = Ends { communicator: channel.0, sender, receiver, tag, bytes };
-            ends.send(known, send, receive, &mut records[send.place as usize]);
-            ends.receive(known, receive, send, &mut records[receive.place as usize]);
+            ends.send(known, &send, &receive, &mut records[send.place as usize]);
+            ends.receive(known, &receive, &send, &mut records[receive.place as usize]);
         }
     }
 }
@@ -162,13 +194,13 @@ impl Heads {
     /// Takes the first send that a receive from any source or with any tag can have got.
     fn take(
         &mut self,
+        known: &[Known<'_>],
         channels: &mut BTreeMap<Channel, Queue>,
-        receive: &Posted,
+        &Wildcard { posted: receive, comm, peer, tag }: &Wildcard,
         source: Option<u32>,
     ) -> Option<(Channel, Posted)> {
-        let is_any = receive.peer < 0;
-        let choice =
-            (receive.comm, receive.place, source.filter(|_| !is_any), (receive.tag >= 0).then_some(receive.tag));
+        let is_any = peer < 0;
+        let choice = (comm, receive.place, source.filter(|_| !is_any), (tag >= 0).then_some(tag));
         if !is_any && source.is_none() {
             return None;
         }
@@ -180,17 +212,17 @@ impl Heads {
                     && tag.is_none_or(|tag| tag == channel.3)
             };
             let heads = channels.iter().filter(|(channel, _)| fits(channel));
-            heads.filter_map(|(channel, queue)| Some(Reverse((queue.sends.front()?.begin, *channel)))).collect()
+            heads.filter_map(|(channel, queue)| Some(Reverse((queue.sends.front()?.begin(known), *channel)))).collect()
         });
         while let Some(Reverse((begin, channel))) = heap.peek().copied() {
             let queue = channels.get_mut(&channel)?;
-            let first = queue.sends.front().map(|send| send.begin);
-            if first == Some(begin) && begin >= receive.end {
+            let first = queue.sends.front().map(|send| send.begin(known));
+            if first == Some(begin) && begin >= receive.end(known) {
                 return None;
             }
             heap.pop();
             let send = if first == Some(begin) { queue.sends.pop_front() } else { None };
-            heap.extend(queue.sends.front().map(|send| Reverse((send.begin, channel))));
+            heap.extend(queue.sends.front().map(|send| Reverse((send.begin(known), channel))));
             if let Some(send) = send {
                 return Some((channel, send));
             }
@@ -206,8 +238,8 @@ fn unpaired(all: &All) -> usize {
     all.channels.values().map(rest).sum::<usize>().abs_diff(wildcards)
 }
 
-/// The call that posts, the order in it, the call and row that say what, and the request.
-type Posting = (usize, usize, (usize, usize), Option<u32>);
+/// The call that posts, the order in it, the call and row that say what, and the request or [`NONE`].
+type Posting = (u32, u32, (u32, u32), u32);
 
 /// Collects what processes post.
 fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: bool, counts: &mut Counts) -> All {
@@ -215,27 +247,27 @@ fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: boo
     for (place, process) in (0..).zip(known) {
         let Known { side, requests, by_row, order, .. } = process;
         let calls = &side.program.calls;
-        let mut posting: Vec<Posting> = Vec::new();
+        let mut posting: Vec<Posting> = Vec::with_capacity(calls.len());
         for call in order {
-            for row in 0..side.program.rows(*call).len() {
+            for row in 0..side.program.rows(*call).len() as u32 {
                 match by_row.get(&(*call, row)) {
                     Some(own) => posting.extend(own.iter().map(|request| {
                         let posted = requests[*request as usize].call;
-                        (posted, *request as usize, (*call, row), Some(*request))
+                        (posted, *request, (*call, row), *request)
                     })),
-                    None => posting.push((*call, row, (*call, row), None)),
+                    None => posting.push((*call, row, (*call, row), NONE)),
                 }
             }
         }
-        posting.sort_by_key(|(call, order, ..)| (calls[*call].begin, *call, *order));
+        posting.sort_unstable_by_key(|(call, order, ..)| (calls[*call as usize].begin, *call, *order));
         for (call, order, (defining, row), request) in posting {
             let rows = side.program.rows(defining);
-            let said = &rows[row];
+            let said = &rows[row as usize];
             let Some((act, mode)) = act(side.names.get(said.name)) else { continue };
-            if request.is_none() && mode != Mode::Blocking {
+            if request == NONE && mode != Mode::Blocking {
                 continue;
             }
-            let comm = match communicators.of(place, said, calls[defining].begin) {
+            let comm = match communicators.of(place, said, calls[defining as usize].begin) {
                 Meaning::Comm(comm) if communicators.list[comm as usize].among(place).is_some() => comm,
                 Meaning::Alone => continue,
                 _ => {
@@ -244,13 +276,11 @@ fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: boo
                 }
             };
             let done = match request {
-                Some(request) => requests[request as usize].completed,
-                None => Some(call),
+                NONE => call,
+                request => requests[request as usize].completed.unwrap_or(NONE),
             };
-            let end = done.map_or(i64::MAX, |done| calls[done].end);
-            let begin = calls[call].begin;
-            let (peer, tag, size) = (said.peer, said.tag, said.size);
-            let posted = Posted { place, call, request, order, comm, peer, tag, size, begin, done, end };
+            let posted = Posted { size: said.size, place, call, request, order, done };
+            let posted = Wildcard { posted, comm, peer: said.peer, tag: said.tag };
             let (sends, receives) = match act {
                 Act::Send => (true, false),
                 Act::Receive => (false, true),
@@ -269,23 +299,24 @@ fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: boo
 }
 
 impl All {
-    fn add(&mut self, communicators: &Communicators, posted: Posted, is_send: bool, counts: &mut Counts) {
-        if !is_send && (posted.peer < 0 || posted.tag < 0) {
-            if posted.peer != ABSENT && posted.tag != ABSENT {
-                self.wildcards.push(posted);
+    fn add(&mut self, communicators: &Communicators, all: Wildcard, is_send: bool, counts: &mut Counts) {
+        let Wildcard { posted, comm, peer, tag } = all;
+        if !is_send && (peer < 0 || tag < 0) {
+            if peer != ABSENT && tag != ABSENT {
+                self.wildcards.push(all);
             }
             return;
         }
         // A send to a negative rank is one to nobody.
-        if posted.peer < 0 {
+        if peer < 0 {
             return;
         }
-        let Some(peer) = communicators.list[posted.comm as usize].place(posted.peer) else {
+        let Some(peer) = communicators.list[comm as usize].place(peer) else {
             counts.partner_missing += 1;
             return;
         };
         let (sender, receiver) = if is_send { (posted.place, peer) } else { (peer, posted.place) };
-        let queue = self.channels.entry((posted.comm, sender, receiver, posted.tag)).or_default();
+        let queue = self.channels.entry((comm, sender, receiver, tag)).or_default();
         if is_send { queue.sends.push_back(posted) } else { queue.receives.push_back(posted) }
     }
 }
@@ -302,7 +333,7 @@ struct Ends {
 impl Ends {
     fn send(&self, known: &[Known<'_>], send: &Posted, receive: &Posted, records: &mut Records) {
         let Self { communicator, receiver, tag: msg_tag, bytes: msg_length, .. } = *self;
-        let Some(request) = send.request else {
+        let Some(request) = send.request() else {
             let event = Event::MpiSend { receiver, communicator, msg_tag, msg_length };
             records.push((send.call, Moment::Begin, send.order, event));
             return;
@@ -310,12 +341,12 @@ impl Ends {
         let request_id = request.into();
         let event = Event::MpiIsend { receiver, communicator, msg_tag, msg_length, request_id };
         records.push((send.call, Moment::Begin, send.order, event));
-        complete(known, send, receive.begin, Event::MpiIsendComplete { request_id }, records);
+        complete(known, send, receive.begin(known), Event::MpiIsendComplete { request_id }, records);
     }
 
     fn receive(&self, known: &[Known<'_>], receive: &Posted, send: &Posted, records: &mut Records) {
         let Self { communicator, sender, tag: msg_tag, bytes: msg_length, .. } = *self;
-        let Some(request) = receive.request else {
+        let Some(request) = receive.request() else {
             let event = Event::MpiRecv { sender, communicator, msg_tag, msg_length };
             records.push((receive.call, Moment::End, receive.order, event));
             return;
@@ -323,7 +354,7 @@ impl Ends {
         let request_id = request.into();
         records.push((receive.call, Moment::Begin, receive.order, Event::MpiIrecvRequest { request_id }));
         let event = Event::MpiIrecv { sender, communicator, msg_tag, msg_length, request_id };
-        complete(known, receive, send.begin, event, records);
+        complete(known, receive, send.begin(known), event, records);
     }
 }
 
@@ -331,8 +362,8 @@ impl Ends {
 /// after the partner did its part, so that nobody waits.
 pub(super) fn complete_request(
     known: &Known<'_>,
-    (call, done): (usize, Option<usize>),
-    (order, partner): (usize, i64),
+    (call, done): (u32, Option<u32>),
+    (order, partner): (u32, i64),
     event: Event<'static>,
     records: &mut Records,
 ) {
@@ -348,5 +379,5 @@ pub(super) fn complete_request(
 
 fn complete(known: &[Known<'_>], posted: &Posted, partner: i64, event: Event<'static>, records: &mut Records) {
     let own = &known[posted.place as usize];
-    complete_request(own, (posted.call, posted.done), (posted.order, partner), event, records);
+    complete_request(own, (posted.call, posted.done()), (posted.order, partner), event, records);
 }

@@ -85,30 +85,28 @@ enum Moment {
 }
 
 /// The records of a process while they are collected: call, moment, and order in it.
-type Records = Vec<(usize, Moment, usize, Event<'static>)>;
+type Records = Vec<(u32, Moment, u32, Event<'static>)>;
 
 /// A process with what is known of its calls.
 struct Known<'a> {
     side: &'a Side<'a>,
     requests: Vec<Request>,
     /// The request that a row starts, by its call and place in it.
-    by_row: FxHashMap<(usize, usize), Vec<u32>>,
+    by_row: FxHashMap<(u32, u32), Vec<u32>>,
     /// Calls in order of their begins.
-    order: Vec<usize>,
+    order: Vec<u32>,
     /// Whether all calls from the begin of the program on are there.
     is_whole: bool,
 }
 
 impl Known<'_> {
     /// The first call of the process that begins after a call of its own and not before a time, if there is one.
-    fn next_call(&self, after: usize, time: i64) -> Option<usize> {
-        let calls = &self.side.program.calls;
-        let from = self.order.partition_point(|call| calls[*call].begin < time);
-        let own = calls[after].thread;
-        self.order[from..]
-            .iter()
-            .copied()
-            .find(|call| calls[*call].thread == own && calls[*call].begin >= calls[after].end)
+    fn next_call(&self, after: u32, time: i64) -> Option<u32> {
+        let call = |number: &u32| &self.side.program.calls[*number as usize];
+        let from = self.order.partition_point(|other| call(other).begin < time);
+        let own = call(&after);
+        let is_next = |other: &u32| call(other).thread == own.thread && call(other).begin >= own.end;
+        self.order[from..].iter().copied().find(is_next)
     }
 }
 
@@ -142,13 +140,14 @@ pub(crate) fn find(sides: &[Side<'_>], comms: &[(u32, CommRow)], world_size: u32
 
 impl<'a> Known<'a> {
     fn new(side: &'a Side<'a>) -> Self {
-        let requests = requests::find(side.program, side.names);
-        let mut by_row: FxHashMap<(usize, usize), Vec<u32>> = FxHashMap::default();
+        let order = side.program.in_order();
+        let requests = requests::find(side.program, &order, side.names);
+        let mut by_row: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
         for (number, request) in (0..).zip(&requests) {
             by_row.entry(request.defined).or_default().push(number);
         }
         let is_whole = side.program.calls.iter().any(|call| side.names.get(call.name).starts_with("MPI_Init"));
-        Self { side, requests, by_row, order: side.program.in_order(), is_whole }
+        Self { side, requests, by_row, order, is_whole }
     }
 }
 
@@ -157,7 +156,7 @@ fn in_calls(mut records: Records, count: usize) -> Calls {
     records.sort_by_key(|(call, moment, order, _)| (*call, *moment, *order));
     let mut calls = Calls::default();
     let mut rest = records.as_slice();
-    for call in 0..count {
+    for call in 0..count as u32 {
         let (own, others) = rest.split_at(rest.partition_point(|(of, ..)| *of == call));
         let (begin, end) = own.split_at(own.partition_point(|(_, moment, ..)| *moment != Moment::End));
         calls.add(begin.iter().map(|(.., event)| *event), end.iter().map(|(.., event)| *event));

@@ -11,9 +11,10 @@ use crate::rows::{MpiRow, MpiTable};
 pub(crate) struct Call {
     pub(crate) begin: i64,
     pub(crate) end: i64,
-    pub(crate) thread: i64,
+    /// Its thread in the operating system.
+    pub(crate) thread: u32,
     pub(crate) name: u32,
-    rows: Range<usize>,
+    rows: Range<u32>,
 }
 
 /// The calls of a process, those of each thread in order of their begins.
@@ -39,21 +40,23 @@ impl Program {
         let mut from = 0;
         for of_call in rows.chunk_by(is_same) {
             let MpiRow { begin, end, thread, name, .. } = of_call[0];
-            calls.push(Call { begin, end, thread, name, rows: from..from + of_call.len() });
-            from += of_call.len();
+            let until = from + of_call.len() as u32;
+            calls.push(Call { begin, end, thread, name, rows: from..until });
+            from = until;
         }
         Self { rows, calls }
     }
 
     /// The rows of a call.
-    pub(super) fn rows(&self, call: usize) -> &[MpiRow] {
-        &self.rows[self.calls[call].rows.clone()]
+    pub(super) fn rows(&self, call: u32) -> &[MpiRow] {
+        let Range { start, end } = self.calls[call as usize].rows;
+        &self.rows[start as usize..end as usize]
     }
 
     /// The calls of all threads in order of their begins.
-    pub(super) fn in_order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.calls.len()).collect();
-        order.sort_by_key(|call| (self.calls[*call].begin, *call));
+    pub(super) fn in_order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.calls.len() as u32).collect();
+        order.sort_unstable_by_key(|call| (self.calls[*call as usize].begin, *call));
         order
     }
 

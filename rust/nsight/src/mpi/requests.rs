@@ -11,22 +11,22 @@ use crate::rows::{ABSENT, MpiRow, MpiTable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Request {
     /// The call that started it.
-    pub(super) call: usize,
+    pub(super) call: u32,
     /// What it does: the call and the row that defined it, the same as the one that started it unless it is persistent.
-    pub(super) defined: (usize, usize),
+    pub(super) defined: (u32, u32),
     /// The call that completed it; none if that is not traced.
-    pub(super) completed: Option<usize>,
+    pub(super) completed: Option<u32>,
 }
 
-/// The requests of a process, in order of their starts.
-pub(super) fn find(program: &Program, names: &Names) -> Vec<Request> {
+/// The requests of a process, whose calls are in this order, in order of their starts.
+pub(super) fn find(program: &Program, order: &[u32], names: &Names) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
     // By handle: the request that has it, and what defines persistent ones.
     let mut open: FxHashMap<i64, usize> = FxHashMap::default();
-    let mut defined: FxHashMap<i64, (usize, usize)> = FxHashMap::default();
-    for call in program.in_order() {
-        let name = names.get(program.calls[call].name);
-        for (place, row) in program.rows(call).iter().enumerate() {
+    let mut defined: FxHashMap<i64, (u32, u32)> = FxHashMap::default();
+    for call in order.iter().copied() {
+        let name = names.get(program.calls[call as usize].name);
+        for (place, row) in (0..).zip(program.rows(call)) {
             let Some(handle) = handle(row) else { continue };
             let defining = match row.table {
                 MpiTable::PointToPoint if act(name).is_some_and(|(_, mode)| mode == Mode::Defining) => {

@@ -535,7 +535,7 @@ impl Reader {
                 let [comm, comm_uid, peer, tag] = [4, 5, 6, 7].map(&mut value);
                 let peer = if has_messages { peer } else { ABSENT };
                 let [size, received, request] = [8, 9, 10].map(&mut value);
-                let own = thread & THREAD;
+                let own = (thread & THREAD) as u32;
                 let row =
                     MpiRow { begin, end, thread: own, comm, comm_uid, peer, tag, size, received, request, name, table };
                 reader.process(thread).mpi.push(row);
