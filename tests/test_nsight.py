@@ -681,6 +681,8 @@ def test_what_a_report_has_is_said(tmp_path, capsys):
     report.add("UCP_SUBMIT_EVENTS", start=1, end=1, globalTid=thread())
     assert main(["info", str(report.write(tmp_path / "report.sqlite"))]) == 0
     said = capsys.readouterr().out
+    report.add("CUPTI_ACTIVITY_KIND_OPENACC_OTHER", start=2, end=3, globalTid=thread(), nameId=report.name("acc"))
+    assert not whywait.open(report.write(tmp_path / "report.sqlite")).oddities
     for words in (
         "Nsight Systems      2025.1.1.1",
         "not analyzed        UCP_SUBMIT_EVENTS",

@@ -8,6 +8,12 @@ use crate::sqlite::{Database, Table};
 const TELLING: [&str; 3] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "CUPTI_ACTIVITY_KIND_RUNTIME"];
 /// The table of names, without which nothing can be read.
 pub(crate) const NAMES: &str = "StringIds";
+/// What follows if a table has not a column.
+const NAMELESS: &str = "which calls its rows are is not known";
+const ONE_COMMUNICATOR: &str = "all its calls are taken as on one communicator";
+const NO_REQUESTS: &str = "which calls complete which others is not known, so nobody waits in them";
+const NO_MESSAGES: &str = "which messages there are is not known";
+const NO_LAUNCHES: &str = "which call launched what is known by order only";
 
 /// Whether a database is an export of Nsight Systems.
 pub(crate) fn is_export(database: &Database) -> bool {
@@ -51,18 +57,16 @@ pub(crate) fn lacking(table: &Table) -> impl Iterator<Item = Lacking> {
         ],
         "MPI_START_WAIT_EVENTS" => &[("textId", missing, NAMELESS), ("requestHandle", missing, NO_REQUESTS)],
         "NVTX_EVENTS" => &[("textId", missing, "names that are registered are not known")],
-        name if name.starts_with("CUPTI_ACTIVITY_KIND_") => &[("correlationId", missing, NO_LAUNCHES)],
-        _ => &[],
+        name => match name.strip_prefix("CUPTI_ACTIVITY_KIND_") {
+            Some("RUNTIME" | "KERNEL" | "MEMCPY" | "MEMSET" | "GRAPH_TRACE" | "SYNCHRONIZATION" | "CUDA_EVENT") => {
+                &[("correlationId", missing, NO_LAUNCHES)]
+            }
+            _ => &[],
+        },
     };
     let columns: Vec<_> = of_table.iter().copied().filter(|(column, ..)| table.column(column).is_none()).collect();
     columns.into_iter().map(|(column, kind, consequence)| Lacking { column, kind, consequence })
 }
-
-const NAMELESS: &str = "which calls its rows are is not known";
-const ONE_COMMUNICATOR: &str = "all its calls are taken as on one communicator";
-const NO_REQUESTS: &str = "which calls complete which others is not known, so nobody waits in them";
-const NO_MESSAGES: &str = "which messages there are is not known";
-const NO_LAUNCHES: &str = "which call launched what is known by order only";
 
 /// The name of a table without its version.
 pub(crate) fn base(name: &str) -> &str {
