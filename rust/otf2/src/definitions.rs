@@ -9,9 +9,8 @@ use crate::error::{Error, Place, Result};
 use crate::file::ChunkFile;
 use crate::oddity::{Oddity, OddityKind};
 use crate::records::{
-    Attribute, CLOCK_OFFSET, CallingContext, ClockOffset, Comm, Definition, DefinitionRef, Group, Id, InterComm,
-    IoHandle, Lists, Location, LocationGroup, MAPPING_TABLE, MappingTable, MetricClass, MetricInstance, MetricMember,
-    Parameter, Record, Region, RmaWin, SystemTreeNode, Text,
+    Attribute, CLOCK_OFFSET, CallingContext, ClockOffset, Comm, Definition, DefinitionRef, Group, Id, Lists, Location,
+    LocationGroup, MAPPING_TABLE, MappingTable, MetricClass, Parameter, Record, Region, RmaWin, SystemTreeNode, Text,
 };
 use crate::wire::{Decoder, Fault};
 
@@ -57,15 +56,11 @@ lookups! {
     location(u64) -> Location in LOCATION;
     region(u32) -> Region in REGION;
     group(u32) -> Group in GROUP;
-    metric_member(u32) -> MetricMember in METRIC_MEMBER;
     metric_class(u32) -> MetricClass in METRIC;
-    metric_instance(u32) -> MetricInstance in METRIC;
     comm(u32) -> Comm in COMM;
-    inter_comm(u32) -> InterComm in COMM;
     parameter(u32) -> Parameter in PARAMETER;
     rma_win(u32) -> RmaWin in RMA_WIN;
     calling_context(u32) -> CallingContext in CALLING_CONTEXT;
-    io_handle(u32) -> IoHandle in IO_HANDLE;
 }
 
 impl Definitions {

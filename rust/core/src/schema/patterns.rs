@@ -131,7 +131,7 @@ impl Pattern {
 
     /// Whether a device waits for another one.
     pub fn is_of_devices(&self) -> bool {
-        self.paradigm() == Paradigm::Ccl
+        self.kind.name().starts_with("ccl_")
     }
 
     /// The cost class of a wait state; `None` for parts of other wait states, for completion, and for waits without
