@@ -201,7 +201,7 @@ pub(crate) fn find(
     loop {
         let mut diagnostics = propagation::propagate(trace, &mut tables, &locks, model)?;
         if chains.is_empty() {
-            return Ok(Causes { tables, diagnostics, locks, model, of_chains: Booked::default() });
+            return Ok(Causes { tables, diagnostics, locks, of_chains: Booked::default(), model });
         }
         let of_tables = tables.par_iter().map(awaited::handed_on);
         let handed_on = trace.exchange.allgather(of_tables.collect::<Vec<_>>().concat())?.concat();
@@ -213,7 +213,7 @@ pub(crate) fn find(
             if !is_complete && trace.exchange.is_root() {
                 diagnostics.count(DiagnosticKind::CircularWaits, 1, None);
             }
-            return Ok(Causes { tables, diagnostics, locks, model, of_chains });
+            return Ok(Causes { tables, diagnostics, locks, of_chains, model });
         }
         handed_back.clone_from(&of_chains.handed_on);
         let shards = trace.par_shards().zip(&mut tables);

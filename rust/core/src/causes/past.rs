@@ -168,10 +168,9 @@ mod tests {
     #[test]
     fn time_belongs_to_whoever_spent_it() {
         let [own, master, forker] = [2, 0, 1].map(LocationId::new);
-        let callpaths = vec![(CallPathId::new(3), master), (CallPathId::new(5), forker)];
-        let past = Past { callpaths, originals: Vec::new() };
-        let owner = |callpath| Past::owner(Some(&past), own, CallPathId::new(callpath));
+        let callpaths = [(CallPathId::new(5), forker), (CallPathId::new(3), master)];
+        let of_others: TimeOfOthers = callpaths.into_iter().collect();
+        let owner = |callpath| of_others.owner(own, CallPathId::new(callpath));
         assert_eq!([owner(3), owner(4), owner(5)], [master, own, forker]);
-        assert_eq!(Past::owner(None, own, CallPathId::new(3)), own);
     }
 }

@@ -108,9 +108,12 @@ pub(in crate::causes) fn row_of(
     let of_call = of_shard[at..].iter().take_while(|wait| (wait.location, wait.instance) == (location, instance));
     // A kernel also waits for its host.
     let is_stream = trace.definitions.locations[location].is_stream();
-    let has_cost = |wait: &WaitState| match is_stream {
-        true => wait.is_of_devices(),
-        false => wait.cause_instance.is_some() && Pattern::class_of(wait.kind).is_some(),
+    let has_cost = |wait: &WaitState| {
+        if is_stream {
+            wait.is_of_devices()
+        } else {
+            wait.cause_instance.is_some() && Pattern::class_of(wait.kind).is_some()
+        }
     };
     let found = (at..).zip(of_call).find(|(_, wait)| has_cost(wait))?;
     Some((first + found.0) as u32)
