@@ -296,7 +296,7 @@ def test_kernels_are_the_load_of_comd(tmp_path):
     on_path = [row for row in result.severities("critical_path").to_pylist() if row["callpath"] == ["force_kernel"]]
     assert sum(row["value"] for row in on_path) == pytest.approx(sum(longest), abs=1e-6)
     costs = {row["rank"]: 0.0 for row in kernels}
-    for row in result.severities("delay_n2n_longterm").to_pylist():
+    for row in result.severities("delay_n2n").to_pylist():
         costs[row["rank"]] += row["value"] * (row["callpath"] == ["force_kernel"])
     assert sum(costs.values()) > 0.9 * result.metrics["mpi_wait_nxn"].total
 

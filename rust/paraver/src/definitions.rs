@@ -11,8 +11,8 @@ use whywait_otf2::records::{
 use whywait_otf2::{Catalog, Definitions};
 
 use crate::labels::{Labels, Names};
+use crate::lives::LifeLink;
 use crate::processes::{Comms, Processes};
-use crate::pthreads::LifeLink;
 use crate::regions::Region;
 use crate::thread::Thread;
 

@@ -7,9 +7,10 @@ use whywait_otf2::records::TypedValue;
 use whywait_otf2::{Attributes, Event, EventSink};
 
 use crate::collectives::Operation;
+use crate::lives::LifeLink;
 use crate::messages::{Act, Link, Message};
 use crate::openmp::{self, ALONE, PART};
-use crate::pthreads::{self, LIFE, LifeLink};
+use crate::pthreads::{self, LIFE};
 use crate::records::Line;
 use crate::states::Gap;
 use crate::teams::LockLink;

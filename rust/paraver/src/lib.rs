@@ -17,6 +17,7 @@ mod emit;
 mod facts;
 mod header;
 mod labels;
+mod lives;
 mod messages;
 mod open;
 mod openmp;

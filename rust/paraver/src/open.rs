@@ -12,12 +12,13 @@ use crate::detect::{find, open as open_file, read_beside, refuse};
 use crate::facts::Facts;
 use crate::header::{Header, Task, is_trace};
 use crate::labels::{Labels, Names};
+use crate::lives::{self, Lives};
 use crate::messages::Messages;
 use crate::openmp;
 use crate::options::Options;
 use crate::parallel::map;
 use crate::processes::{Comms, Processes};
-use crate::pthreads::{self, Lives};
+use crate::pthreads;
 use crate::recording::{Content, ParaverRecording};
 use crate::records::Records;
 use crate::scan::{Places, Scanned, is_damage, scan};
@@ -105,8 +106,8 @@ pub fn open(path: &Path, options: &Options) -> Result<ParaverRecording> {
         let first = process.first_thread as usize;
         let of_process = &mut threads[first..first + process.threads as usize];
         teams::form(of_process);
-        pthreads::find_locks(of_process);
-        lives.add(pthreads::lives(of_process));
+        lives::find_locks(of_process);
+        lives.add(lives::lives(of_process));
         locks.extend(teams::locks(of_process));
     }
     threads.iter_mut().for_each(Thread::find_calls);

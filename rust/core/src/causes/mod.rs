@@ -20,7 +20,7 @@
 //! | costs by call path | [`costs`] |
 //! | what a moment of computation costs, for samples to divide | [`coefficients`] |
 //! | waits for locks of threads: their costs, and what they propagate | [`ownership`] |
-//! | waits between devices: their costs, by local chains | [`chains`] |
+//! | waits between devices: their costs, by local chains | [`chains`], [`handed_on`] |
 //! | the factors of single waits, from the kept part of all intervals | [`factors`], [`interval_index`] |
 //!
 //! *Source*: specification.md#causes; thesis, sections 4.1 and 4.3.3, definitions 4 to 20, equations 4.1 to 4.19.
@@ -34,6 +34,7 @@ mod delay;
 mod devices;
 pub mod factors;
 mod fixed;
+mod handed_on;
 mod interval_index;
 mod intervals;
 mod last_sync;
@@ -203,7 +204,7 @@ pub(crate) fn find(
         if chains.is_empty() {
             return Ok(Causes { tables, diagnostics, locks, of_chains: Booked::default(), model });
         }
-        let of_tables = tables.par_iter().map(awaited::handed_on);
+        let of_tables = tables.par_iter().map(handed_on::of_hosts);
         let handed_on = trace.exchange.allgather(of_tables.collect::<Vec<_>>().concat())?.concat();
         let of_chains = chains.book(trace, model, &extents, &handed_on);
         // Waits depend on later ones only, so in the end nothing new is handed back.
@@ -217,7 +218,7 @@ pub(crate) fn find(
         }
         handed_back.clone_from(&of_chains.handed_on);
         let shards = trace.par_shards().zip(&mut tables);
-        shards.for_each(|(shard, table)| awaited::hand_back(shard, table, &handed_back));
+        shards.for_each(|(shard, table)| handed_on::hand_back(shard, table, &handed_back));
     }
 }
 
