@@ -221,7 +221,8 @@ class _Writer:
             text = f"{cause} left the preceding {call} {seconds(later)} later"
             yield _Part(completion["explains"] * scale, text, callpath=completion["callpath"])
         for wait in node["waits"]:
-            text = f"{who(wait)} waited {seconds(wait['waiting'])}: {self._labels[wait['kind']]} at {wait['enter']:.6f} s"
+            kind = self._labels[wait["kind"]]
+            text = f"{who(wait)} waited {seconds(wait['waiting'])}: {kind} at {wait['enter']:.6f} s"
             yield _Part(wait["explains"] * scale, text, wait=wait)
         share = amount / node["explains"]
         if node["unexplained"] * share >= self._least:
