@@ -219,6 +219,15 @@ def outcome(anchor: Path | str, **options: Any) -> Outcome:
     return Outcome({metric: dict(c) for metric, c in cells.items()}, waits, analysis.warnings(), analysis.facts())
 
 
+def everything(path: Path) -> Any:
+    """Return all that an analysis finds, in an order that does not depend on that of events."""
+    import whywait
+
+    result = whywait.analyze(path)
+    tables = [result.wait_states(), result.callpaths(), result.severities(), result.account(), result.device_account()]
+    return [sorted(map(repr, table.to_pylist())) for table in tables], result.findings().verdict()
+
+
 def cases() -> list[Path]:
     """Return every recorded case that Scalasca could analyze."""
     archives = sorted(SHARED.glob("re*/*/archive/traces.otf2"))

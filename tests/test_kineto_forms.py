@@ -11,20 +11,13 @@ import whywait
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.results import SHARED, UNRECORDED
+from tests.results import SHARED, UNRECORDED, everything
 
 CASES = SHARED / "kineto"
 if not CASES.is_dir():
     pytest.skip(UNRECORDED, allow_module_level=True)
 
 RUNS = ["late_loader", "late_loader_2.0", "chain", "coalesced", "pipeline", "windows_2.4", "gloo_mesh", "gloo_ddp"]
-
-
-def everything(path):
-    """Return all that an analysis finds, in an order that does not depend on that of events."""
-    result = whywait.analyze(path)
-    tables = [result.wait_states(), result.callpaths(), result.severities(), result.account(), result.device_account()]
-    return [sorted(map(repr, table.to_pylist())) for table in tables], result.findings().verdict()
 
 
 @cache

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import struct
 from collections import defaultdict
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,21 +14,10 @@ import whywait
 from whywait.cli import main
 from whywait.hypotheses import Scale
 
+from tests.nsight_cases import DATA, case, found, right
 from tests.nsight_files import PHRASE, START, MpiReport, Report, process, thread, visits
-from tests.results import SHARED, UNRECORDED
 
-DATA = Path(__file__).parent / "data/nsight"
-CASES = SHARED / "nsight"
 NCCL = DATA / "nccl"
-
-
-def case(name):
-    """Return the directory of a case; some are in the repository."""
-    if (DATA / name).is_dir():
-        return DATA / name
-    if not CASES.is_dir():
-        pytest.skip(UNRECORDED)
-    return CASES / name
 
 
 def copied(source, to):
@@ -38,21 +25,6 @@ def copied(source, to):
     for file in to.iterdir():
         file.chmod(0o644)
     return to
-
-
-def right(name):
-    """Return the waits of a case: row, rank, cause, and length in ns."""
-    waits = json.loads((case(name) / "right.json").read_text())["waits"]
-    return sorted((wait["pattern"], wait["rank"], wait["cause"], wait["ns"]) for wait in waits)
-
-
-PATTERNS = ("mpi_latesender", "mpi_latereceiver", "mpi_barrier_wait", "mpi_wait_nxn", "mpi_latebroadcast", "ccl_")
-
-
-def found(result):
-    """Return the waits between ranks that a result has."""
-    own = [row for row in result.wait_states().to_pylist() if row["kind"].startswith(PATTERNS)]
-    return sorted((row["kind"], row["rank"], row["cause_rank"], round(row["waiting"] * 1e9)) for row in own)
 
 
 def costs(result, metrics=("delay_ccl", "delay_ccl_longterm")):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from contextlib import closing
 from functools import cache
-from pathlib import Path
 
 import pytest
 import whywait
@@ -15,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from whywait.cli import main
 
+from tests.nsight_cases import DATA, case, found, right
 from tests.nsight_files import TABLES
-from tests.results import SHARED, UNRECORDED
+from tests.results import everything
 
-DATA = Path(__file__).parent / "data/nsight"
-PATTERNS = ("mpi_latesender", "mpi_latereceiver", "mpi_barrier_wait", "mpi_wait_nxn", "mpi_latebroadcast", "ccl_")
 # The bits of the process and of the thread in the numbers of both.
 NUMBERS = 1 << 48
 # All runs; the names of the reports of those in the second list tell their ranks.
@@ -212,34 +209,9 @@ FORMS_OF_DEVICES = [
 ]
 
 
-def case(name):
-    """Return the directory of a case; some are in the repository."""
-    directory = DATA / name if (DATA / name).is_dir() else SHARED / "nsight" / name
-    if not directory.is_dir():
-        pytest.skip(UNRECORDED)
-    return directory
-
-
-def everything(path):
-    """Return all that an analysis finds, in an order that does not depend on that of events."""
-    result = whywait.analyze(path)
-    tables = [result.wait_states(), result.callpaths(), result.severities(), result.account(), result.device_account()]
-    return [sorted(map(repr, table.to_pylist())) for table in tables], result.findings().verdict()
-
-
 @cache
 def of_case(name):
     return everything(case(name))
-
-
-def right(directory):
-    waits = json.loads((directory / "right.json").read_text())["waits"]
-    return sorted((wait["pattern"], wait["rank"], wait["cause"], wait["ns"]) for wait in waits)
-
-
-def found(path):
-    rows = [row for row in whywait.analyze(path).wait_states().to_pylist() if row["kind"].startswith(PATTERNS)]
-    return sorted((row["kind"], row["rank"], row["cause_rank"], round(row["waiting"] * 1e9)) for row in rows)
 
 
 def copied(case, to):
@@ -259,19 +231,18 @@ def test_forms_of_one_run_give_the_same_waits(name, form, tmp_path):
         with closing(sqlite3.connect(file)) as base:
             form(base, rank)
             base.commit()
-    assert found(tmp_path / "reports") == right(DATA / name)
+    assert found(whywait.analyze(tmp_path / "reports")) == right(name)
 
 
 @pytest.mark.parametrize(("name", "each"), [("requests", 4), ("nccl", 2), ("halo", 4), ("subcomms", 2)])
 def test_reports_of_several_processes_give_the_same_waits(name, each, tmp_path):
-    directory = case(name)
-    files = copied(directory, tmp_path / "reports")
+    files = copied(case(name), tmp_path / "reports")
     for first in range(0, len(files), each):
         with closing(sqlite3.connect(files[first][1])) as base:
             for _, file in files[first + 1 : first + each]:
                 joined(base, file)
                 file.unlink()
-    assert found(tmp_path / "reports") == right(directory)
+    assert found(whywait.analyze(tmp_path / "reports")) == right(name)
 
 
 def joined(base, file):
@@ -389,7 +360,7 @@ def test_a_constant_added_to_the_clock_of_a_session_changes_nothing_after_correc
 def waiting(path):
     """Return the waiting of each rank by pattern, in us."""
     of_all = {}
-    for pattern, rank, _, length in found(path):
+    for pattern, rank, _, length in found(whywait.analyze(path)):
         of_all[pattern, rank] = of_all.get((pattern, rank), 0) + length / 1000
     return of_all
 
@@ -427,7 +398,7 @@ def test_what_nccl_says_in_an_unknown_form_is_not_used(change, words, silent, tm
     assert (group["method"], group["instances"]) == ("order of all operations (inferred)", 3)
     forgotten = [count for what, count in run.nsight["notes"] if what.startswith("kernels of NCCL whose communicator")]
     assert forgotten == ([] if len(silent) == 4 else [9])
-    assert found(run) == right(DATA / "nccl")
+    assert found(whywait.analyze(run)) == right("nccl")
 
 
 def test_what_joins_calls_and_devices_is_said_not_to_be_read(tmp_path):
@@ -447,7 +418,7 @@ def test_what_joins_calls_and_devices_is_said_not_to_be_read(tmp_path):
         "3 ranges of NCCL have numbers (apiId) that join them to what devices do, which are not read",
     ]
     assert run.nsight["unread"] == ["NCCL_DEVICE_EVENTS"]
-    assert found(run) == right(DATA / "nccl")
+    assert found(whywait.analyze(run)) == right("nccl")
 
 
 def without(base, column):
@@ -491,6 +462,6 @@ def test_what_is_not_known_without_a_column_is_said(name, column, words, kinds, 
     said = [text.partition(": it has no column ")[2] for _, _, text in run.oddities]
     assert [text for text in said if text] == [f"{column}: {consequence}" for consequence in words] * len(reports)
     assert not any("sends and receives" in what for what, _ in run.nsight["notes"])
-    whole, partial = found(case(name)), found(run)
+    whole, partial = found(whywait.analyze(case(name))), found(whywait.analyze(run))
     assert {pattern for pattern, *_ in partial} == kinds
     assert set(partial) <= set(whole)

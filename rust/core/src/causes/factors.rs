@@ -25,8 +25,7 @@ use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
 use super::ownership::{self, Activity, ContendedLock};
 use super::past;
-use super::points::IntervalBegin;
-use super::points::{Place, Position, Relation};
+use super::points::{self, IntervalBegin, Place, Position, Relation};
 use super::rolling_profile::RollingProfile;
 use super::scaling_factors::Rates;
 use super::steps::{ForkJoins, Steps};
@@ -289,12 +288,8 @@ impl IntervalIndex {
     fn find(&self, trace: &Trace, wait: &WaitState, row: u32) -> impl Iterator<Item = (u32, usize)> {
         let shard = trace.shard(wait.location);
         let i = shard.local(wait.location);
-        let (enter, leave) = (shard.instances.enter[wait.instance], shard.instances.leave[wait.instance]);
-        let (first, end) = (self.offsets[i] as usize, self.offsets[i + 1] as usize);
-        let points = &self.points[first..end];
-        let first = first + points.partition_point(|point| point.position.event() < enter);
-        (first..end)
-            .take_while(move |&point| self.points[point].position.event() <= leave + 1)
+        let points = self.offsets[i] as usize..self.offsets[i + 1] as usize;
+        points::in_call(shard, wait.instance, &self.points, points, |point| point.position)
             .flat_map(|point| self.waits.range(point).map(move |i| (point as u32, i)))
             .filter(move |&(_, i)| self.waits.rows[i].state == row)
     }

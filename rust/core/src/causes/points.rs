@@ -1,5 +1,7 @@
 //! Points: where a location synchronized or contended, or its events have to be divided for another reason.
 
+use std::ops::Range;
+
 use bitcode::{Decode, Encode};
 
 use super::awaited::AwaitedWorks;
@@ -108,6 +110,19 @@ impl Key {
     pub(crate) fn moved(self, more: u32) -> Self {
         Self(self.0 + u128::from(more))
     }
+}
+
+/// Which points of a location lie in a call; `points` are all of the shard, `of_location` the location's.
+pub(super) fn in_call<P>(
+    shard: &Shard,
+    call: InstanceId,
+    points: &[P],
+    of_location: Range<usize>,
+    position: impl Fn(&P) -> Position,
+) -> Range<usize> {
+    let own = &points[of_location.clone()];
+    let before = |event: u32| of_location.start + own.partition_point(|point| position(point).event() < event);
+    before(shard.instances.enter[call])..before(shard.instances.leave[call] + 2)
 }
 
 /// Where a point lies relative to its call.

@@ -7,8 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::awaited::AwaitedWorks;
 use super::past::{Past, TimeOfOthers};
-use super::points::CausedWait;
-use super::points::{IntervalBegin, Point, Position, Relation, SyncPoint};
+use super::points::{self, CausedWait, IntervalBegin, Point, Position, Relation, SyncPoint};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::Class;
 use crate::schema::Classes;
@@ -441,10 +440,7 @@ impl Table {
         call: InstanceId,
     ) -> impl Iterator<Item = u32> {
         let points = self.points_of(shard.local(location));
-        let (enter, leave) = (shard.instances.enter[call], shard.instances.leave[call]);
-        let first = points.start + self.points[points.clone()].partition_point(|point| point.position.event() < enter);
-        (first..points.end)
-            .take_while(move |&number| self.points[number].position.event() <= leave + 1)
+        points::in_call(shard, call, &self.points, points, |point| point.position)
             .filter(move |&number| self.points[number].instance == call && self.points[number].waiting > 0)
             .map(|number| number as u32)
     }

@@ -131,7 +131,7 @@ impl Pattern {
 
     /// Whether a device waits for another one.
     pub fn is_of_devices(&self) -> bool {
-        self.kind.name().starts_with("ccl_")
+        self.class == Some(Class::Ccl)
     }
 
     /// The cost class of a wait state; `None` for parts of other wait states, for completion, and for waits without
