@@ -228,6 +228,7 @@ def test_double_click_expands_a_row(browser, pages):
     hand.until("document.querySelectorAll('.box').length")
     assert len(hand.names(TREE)) == 1
     hand.do().double_click(hand.find(f"{TREE} .row .name")).perform()
+    hand.until(f"document.querySelectorAll('{TREE} .row').length === 2")
     assert hand.names(TREE) == ["stencil", "main"]
 
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bitcode::{Decode, Encode};
 use rayon::slice::ParallelSliceMut as _;
 
-use super::chains::{self, Chains};
+use super::chains::{self, Chains, Profiles};
 use super::cost_model::CostModel;
 use super::interval_index::{IndexedPoint, IndexedWait, IntervalIndex};
 use super::intervals::{IntervalStart, work_since};
@@ -190,11 +190,12 @@ pub(crate) fn find(
     let measured = Intervals::measure(trace, indexes, found.iter().flatten().map(|found| found.1).collect(), model);
     let mut answers: Vec<Answer> = Vec::new();
     let mut outgoing: Vec<_> = trace.shards.iter().map(|_| trace.exchange.outbox()).collect();
+    let mut profiles = Profiles::default();
     for (&(place, row), found) in asked.iter().zip(&found) {
         let wait = &waits[row as usize];
         let shard = trace.position(wait.location);
         if wait.is_of_devices() {
-            let (factors, intervals) = chains.factors(trace, (waits, base), (wait, base + row));
+            let (factors, intervals) = chains.factors(trace, (waits, base), (wait, base + row), &mut profiles);
             answers.push(((place, u32::MAX), factors, intervals));
             continue;
         }

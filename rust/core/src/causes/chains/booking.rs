@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use super::division::{Chains, Division, Earlier};
+use super::division::{Chains, Division};
 use super::links::Node;
+use super::profile::Profiles;
+use super::segments::Segment;
 use crate::causes::table::Extent;
 use crate::causes::{CostModel, Explanation};
 use crate::ids::{CallPathId, InstanceId, LocationId};
@@ -46,14 +48,15 @@ struct Later {
     classes: Classes,
     parts: usize,
     of_nodes: Vec<f64>,
-    of_hosts: BTreeMap<(LocationId, InstanceId), Vec<f64>>,
+    /// For each tick that hosts wait on a link: by its last segment, and the time since when they count.
+    of_links: BTreeMap<(u32, i64), Vec<f64>>,
 }
 
 impl Later {
     fn new(chains: &Chains, parts: usize, handed_on: &[HandedOn]) -> Self {
         let classes = Classes::new(handed_on.iter().map(|costs| costs.class).chain([Class::Ccl]));
         let of_nodes = vec![0.0; chains.nodes.len() * parts * classes.all.len()];
-        let mut later = Self { classes, parts, of_nodes, of_hosts: BTreeMap::new() };
+        let mut later = Self { classes, parts, of_nodes, of_links: BTreeMap::new() };
         for costs in handed_on {
             if let Some(&number) = chains.number.get(&costs.to) {
                 let column = later.column(usize::from(costs.part), costs.class);
@@ -77,20 +80,28 @@ impl Later {
         &mut self.of_nodes[begin..end]
     }
 
-    /// Costs that an earlier wait is to have.
-    fn of(&mut self, earlier: &Earlier) -> &mut [f64] {
-        match earlier {
-            Earlier::Kernel(number, _) => self.of_node(*number),
-            Earlier::Host(stretch) => {
-                let width = self.width();
-                self.of_hosts.entry((stretch.location, stretch.wait)).or_insert_with(|| vec![0.0; width])
-            }
-        }
+    /// For each tick that hosts wait on a link, what they are to have.
+    fn of_link(&mut self, link: (u32, i64)) -> &mut [f64] {
+        let width = self.width();
+        self.of_links.entry(link).or_insert_with(|| vec![0.0; width])
     }
 
     /// What hosts are to have.
-    fn handed_on(&self) -> Vec<HandedOn> {
-        let of_host = |(&to, costs): (&(LocationId, InstanceId), &Vec<f64>)| {
+    fn handed_on(mut self, segments: &[Segment]) -> Vec<HandedOn> {
+        let mut of_hosts: BTreeMap<(LocationId, InstanceId), Vec<f64>> = BTreeMap::new();
+        while let Some(((number, first), costs)) = self.of_links.pop_last() {
+            let segment = &segments[number as usize];
+            for stretch in segment.since(first).filter(|stretch| stretch.wait.is_some()) {
+                let of_host =
+                    of_hosts.entry((stretch.location, stretch.wait)).or_insert_with(|| vec![0.0; costs.len()]);
+                of_host.iter_mut().zip(&costs).for_each(|(of_host, costs)| *of_host += costs * stretch.ticks as f64);
+            }
+            // Segments before it have smaller numbers.
+            if let Some(before) = segment.before.filter(|_| segment.since > first) {
+                self.of_link((before, first)).iter_mut().zip(&costs).for_each(|(before, costs)| *before += costs);
+            }
+        }
+        let of_host = |(to, costs): ((LocationId, InstanceId), Vec<f64>)| {
             let of_parts = costs.chunks_exact(self.classes.all.len()).zip(0..);
             let handed_on = of_parts.flat_map(|(costs, part)| {
                 let of_classes = self.classes.all.iter().zip(costs).filter(|&(_, &ticks)| ticks > 0.0);
@@ -98,7 +109,7 @@ impl Later {
             });
             handed_on.collect::<Vec<_>>()
         };
-        self.of_hosts.iter().flat_map(of_host).collect()
+        of_hosts.into_iter().flat_map(of_host).collect()
     }
 }
 
@@ -117,10 +128,11 @@ impl Chains {
         let mut books: Vec<Books> =
             extents.iter().map(|_| Books { trace, of_locations: FxHashMap::default() }).collect();
         let mut explanations = FxHashMap::default();
+        let mut profiles = Profiles::default();
         for number in order.into_iter().filter(|_| model != CostModel::Scalasca) {
             let node = &self.nodes[number as usize];
             let exposed = node.begin..node.begin + node.exposed;
-            let division = self.divide(number);
+            let division = self.divide(number, &mut profiles);
             let of_later = later.of_node(number).to_vec();
             for ((extent, books), of_later) in extents.iter().zip(&mut books).zip(of_later.chunks_exact(width)) {
                 let amount = extent.within(exposed.clone()) as f64;
@@ -136,26 +148,28 @@ impl Chains {
             let Some(division) = division else { continue };
             let rate = division.rate(node.waiting, model);
             let mut indirect = 0.0;
-            for earlier in &division.waits {
-                let share = earlier.ticks() as f64 * rate;
-                for (part, extent) in extents.iter().enumerate() {
-                    let amount = extent.within(exposed.clone()) as f64;
-                    let own = later.column(part, Class::Ccl);
-                    later.of(earlier)[own] += amount * share;
-                    indirect += if part == 0 { amount * share } else { 0.0 };
-                }
-                later.of(earlier).iter_mut().zip(&of_later).for_each(|(costs, of_later)| *costs += of_later * share);
-                if let Earlier::Kernel(number, _) = *earlier {
-                    let of_earlier = self.nodes[number as usize].exposed as f64;
-                    let due = (node.exposed as f64 * share).min(of_earlier);
-                    propagating[number as usize] = propagating[number as usize].max(due);
-                }
+            // Of this wait and of what it caused later, by part and class.
+            let mut all = of_later.clone();
+            for (part, extent) in extents.iter().enumerate() {
+                let amount = extent.within(exposed.clone()) as f64;
+                all[later.column(part, Class::Ccl)] += amount;
+                indirect += if part == 0 { amount * division.waiting as f64 * rate } else { 0.0 };
+            }
+            let share = |earlier: &mut [f64], share: f64| {
+                earlier.iter_mut().zip(&all).for_each(|(earlier, costs)| *earlier += costs * share);
+            };
+            division.links.iter().for_each(|&link| share(later.of_link(link), rate));
+            for &(earlier, ticks) in &division.kernels {
+                share(later.of_node(earlier), ticks as f64 * rate);
+                let due = node.exposed as f64 * ticks as f64 * rate;
+                let due = due.min(self.nodes[earlier as usize].exposed as f64);
+                propagating[earlier as usize] = propagating[earlier as usize].max(due);
             }
             let caused = of_later[..width].iter().sum();
             explanations
                 .insert(node.kernel, Explanation { indirect, propagating: propagating[number as usize], caused });
         }
-        let handed_on = later.handed_on();
+        let handed_on = later.handed_on(&self.segments);
         Booked { parts: books.into_iter().map(|books| books.finish(&trace.tree)).collect(), explanations, handed_on }
     }
 

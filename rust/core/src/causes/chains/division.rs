@@ -3,9 +3,13 @@
 //! An N-to-N operation or a barrier ties all of its members; others tie two of which one waited for the other. An operation that
 //! only one chain passes ends nothing: nobody waited for it.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
-use super::links::{self, Node, Stretch, Tie};
+use super::links::{self, Links, Node, Stretch, Tie};
+use super::profile::{self, Profile, Profiles};
+use super::segments::Segment;
 use crate::Result;
 use crate::causes::CostModel;
 use crate::ids::{CallPathId, InstanceId, LocationId};
@@ -18,6 +22,8 @@ use crate::waits::device::Devices;
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     pub(super) nodes: Vec<Node>,
+    /// What their links consist of.
+    pub(super) segments: Vec<Segment>,
     /// The position of each kernel.
     pub(super) number: FxHashMap<(LocationId, InstanceId), u32>,
 }
@@ -34,11 +40,13 @@ pub(super) struct Division {
     pub tied: Option<(u32, u32)>,
     /// Where the parts of the two begin, ticks.
     pub begins: (i64, i64),
-    /// The waits on the part of the cause.
-    pub waits: Vec<Earlier>,
+    /// The waits of kernels on the part of the cause, and how long they are, ticks.
+    pub kernels: Vec<(u32, i64)>,
+    /// The links of the part on which hosts wait in MPI: the last segment, and the time since when they count.
+    pub links: Vec<(u32, i64)>,
     /// Sum of the excess and of `completion`, ticks.
     pub delay: i64,
-    /// Sum of these waits, ticks.
+    /// Sum of all these waits, ticks.
     pub waiting: i64,
 }
 
@@ -49,25 +57,6 @@ impl Division {
             0 => 0.0,
             all if model == CostModel::Bounded => 1.0 / all.max(waiting) as f64,
             all => 1.0 / all as f64,
-        }
-    }
-}
-
-/// A wait on a chain.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Earlier {
-    /// Of a kernel, and how long, ticks.
-    Kernel(u32, i64),
-    /// Of a host in MPI.
-    Host(Stretch),
-}
-
-impl Earlier {
-    /// How long it is, ticks.
-    pub(super) fn ticks(&self) -> i64 {
-        match self {
-            Self::Kernel(_, ticks) => *ticks,
-            Self::Host(stretch) => stretch.ticks,
         }
     }
 }
@@ -87,9 +76,15 @@ impl Chains {
         if !trace.definitions.has_streams {
             return Ok(Self::default());
         }
-        let nodes = trace.exchange.allgather(links::of_shards(trace, devices, waits))?.concat();
+        let mut all = Links::default();
+        trace
+            .exchange
+            .allgather(links::of_shards(trace, devices, waits))?
+            .into_iter()
+            .for_each(|links| all.append(links));
+        let Links { nodes, segments } = all;
         let number = nodes.iter().map(|node| node.kernel).zip(0..).collect();
-        Ok(Self { nodes, number })
+        Ok(Self { nodes, segments, number })
     }
 
     /// Whether no devices communicate.
@@ -98,7 +93,7 @@ impl Chains {
     }
 
     /// Divides the wait of a kernel; `None` if its cause is not known.
-    pub(super) fn divide(&self, waiter: u32) -> Option<Division> {
+    pub(super) fn divide(&self, waiter: u32, profiles: &mut Profiles) -> Option<Division> {
         let node = &self.nodes[waiter as usize];
         let &cause = self.number.get(&node.cause).filter(|_| node.waiting > 0)?;
         let (mut own, mut other) = (Walk::new(self, waiter), Walk::new(self, cause));
@@ -119,28 +114,36 @@ impl Chains {
         }
         let kernels = tied.map(|(i, j)| (own.passed[i], other.passed[j]));
         let (i, j) = tied.unwrap_or((own.passed.len(), other.passed.len()));
-        let own = own.part(i, i64::MIN);
+        let own = own.part(i, i64::MIN, profiles);
         // What only one of the two recorded is no excess.
-        let other = other.part(j, if tied.is_none() { own.since } else { i64::MIN });
+        let other = other.part(j, if tied.is_none() { own.since } else { i64::MIN }, profiles);
         let completion = (other.since - own.since).max(0);
-        let delay = |(&callpath, &(ticks, location, _)): (&CallPathId, &(i64, LocationId, i64))| {
-            let waiter_ticks = own.work.get(&callpath).map_or(0, |&(ticks, ..)| ticks);
+        let of_waiter = own.work();
+        let delay = |(callpath, (ticks, location, _)): (CallPathId, (i64, LocationId, i64))| {
+            let waiter_ticks = of_waiter.get(&callpath).map_or(0, |&(ticks, ..)| ticks);
             (ticks > waiter_ticks).then_some(Delay { location, callpath, ticks, waiter_ticks })
         };
-        let mut delays: Vec<Delay> = other.work.iter().filter_map(delay).collect();
+        let mut delays: Vec<Delay> = other.work().into_iter().filter_map(delay).collect();
         delays.sort_unstable_by_key(|delay| delay.callpath);
         let excess: i64 = delays.iter().map(|delay| delay.ticks - delay.waiter_ticks).sum();
-        let waiting = other.waits.iter().map(Earlier::ticks).sum();
+        let waiting = other.kernels.iter().map(|&(_, ticks)| ticks).sum::<i64>() + other.profile.waiting;
         Some(Division {
             cause,
             delays,
             completion,
             tied: kernels,
             begins: (own.since, other.since),
-            waits: other.waits,
+            kernels: other.kernels,
+            links: other.links,
             delay: excess + completion,
             waiting,
         })
+    }
+
+    /// The waits of hosts in MPI on a link since a time; `segment` is its last one.
+    pub(super) fn waits_of_hosts(&self, segment: u32, first: i64) -> impl Iterator<Item = Stretch> {
+        let segments = profile::path(&self.segments, segment, first).map(|number| &self.segments[number]);
+        segments.flat_map(move |segment| segment.since(first)).filter(|stretch| stretch.wait.is_some())
     }
 }
 
@@ -157,11 +160,14 @@ struct Walk<'a> {
 }
 
 /// A part of a chain, from its begin to the kernel that it is the chain of.
+#[derive(Default)]
 struct Part {
     since: i64,
-    /// For each call path its ticks, and the location with the most of them.
-    work: FxHashMap<CallPathId, (i64, LocationId, i64)>,
-    waits: Vec<Earlier>,
+    profile: Profile,
+    /// The kernels that waited, and how long, ticks.
+    kernels: Vec<(u32, i64)>,
+    /// The links on which hosts waited.
+    links: Vec<(u32, i64)>,
 }
 
 impl<'a> Walk<'a> {
@@ -213,37 +219,27 @@ impl<'a> Walk<'a> {
     }
 
     /// The part behind the `count`-th kernel that it passes, or all of it, and not before a time.
-    fn part(&self, count: usize, first: i64) -> Part {
-        let mut part = Part { since: 0, work: FxHashMap::default(), waits: Vec::new() };
+    fn part(&self, count: usize, first: i64, profiles: &mut Profiles) -> Part {
+        let mut part = Part::default();
         for number in std::iter::once(self.from).chain(self.passed[..count].iter().copied()) {
             let node = &self.chains.nodes[number as usize];
             if number != self.from {
                 // It ended at the latest when the next one began.
                 let transfer = part.since.min(node.end) - (node.begin + node.waiting).max(first);
-                part.add(node.kernel.0, node.callpath, transfer);
+                if transfer > 0 {
+                    part.profile.add((node.callpath, node.kernel.0), transfer);
+                }
                 if node.waiting > 0 && node.begin + node.waiting > first {
-                    part.waits.push(Earlier::Kernel(number, node.waiting));
+                    part.kernels.push((number, node.waiting));
                 }
             }
-            let link = &node.link;
-            let all = node.begin - link.since;
-            let mut left = (node.begin - first.max(link.since)).max(0);
-            for &stretch in &link.stretches {
-                let ticks = stretch.ticks;
-                let inside = match link.in_order {
-                    true => ticks.min(left),
-                    false if left < all => (i128::from(ticks) * i128::from(left) / i128::from(all)) as i64,
-                    false => ticks,
-                };
-                match stretch.wait {
-                    InstanceId::NONE => part.add(stretch.location, stretch.callpath, inside),
-                    _ if inside > 0 => part.waits.push(Earlier::Host(Stretch { ticks: inside, ..stretch })),
-                    _ => {}
-                }
-                left -= if link.in_order { inside } else { 0 };
+            let waiting = part.profile.waiting;
+            profiles.add(&self.chains.segments, node.link.segment, first, &mut part.profile);
+            if part.profile.waiting > waiting {
+                part.links.push((node.link.segment, first));
             }
-            part.since = link.since.max(first);
-            if link.since <= first {
+            part.since = node.link.since.max(first);
+            if node.link.since <= first {
                 break;
             }
         }
@@ -252,14 +248,16 @@ impl<'a> Walk<'a> {
 }
 
 impl Part {
-    fn add(&mut self, location: LocationId, callpath: CallPathId, ticks: i64) {
-        if ticks <= 0 {
-            return;
+    /// For each call path its ticks, the location with the most of them, and how many it has.
+    fn work(&self) -> FxHashMap<CallPathId, (i64, LocationId, i64)> {
+        let mut work = FxHashMap::default();
+        for (&(callpath, location), &ticks) in &self.profile.work {
+            let (all, most, longest) = work.entry(callpath).or_insert((0, location, ticks));
+            *all += ticks;
+            if (ticks, Reverse(location)) > (*longest, Reverse(*most)) {
+                (*most, *longest) = (location, ticks);
+            }
         }
-        let (all, most, longest) = self.work.entry(callpath).or_insert((0, location, ticks));
-        *all += ticks;
-        if ticks > *longest {
-            (*most, *longest) = (location, ticks);
-        }
+        work
     }
 }

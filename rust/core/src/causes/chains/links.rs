@@ -1,11 +1,14 @@
-//! What delayed the begin of each kernel that communicates, back to the kernel before it on its chain that does.
+//! What delayed the begin of each kernel that communicates, back to the kernel before it on its chain that does: its link.
 //!
 //! From the begin of work on a stream the chain goes on to what delayed it ([`StartCause`]): the end of other work, or its
 //! launch, and then backwards in time on the launching thread. A call of this thread that waited for work leads to the end of
 //! that work. Where a thread other than the first one of its process is in no call, it waits for the first one to give it
-//! something to do, so the chain goes on there. What the thread waits in MPI is a wait on the chain. The time from the cause of a begin to the begin, the *latency*, belongs to the
-//! launch of the work that begins; if the launch is not recorded, to what the first thread is in meanwhile. Of a process without
-//! any launches nobody knows what its host does: this latency has no call path.
+//! something to do, so the chain goes on there. What the thread waits in MPI is a wait on the chain. The time from the cause of a
+//! begin to the begin, the *latency*, belongs to the launch of the work that begins; if the launch is not recorded, to what the
+//! first thread is in meanwhile. Of a process without any launches nobody knows what its host does: this latency has no call path.
+//!
+//! Where a host runs ahead of its device and never waits, all links lead to the begin of the program. So what links have in
+//! common is kept once: they are paths in a forest of segments ([`super::segments`]).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,6 +16,7 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
+use super::segments::{Forest, Segment};
 use crate::ids::{CallPathId, CommId, InstanceId, LocationId};
 use crate::parallel::iter::prelude::*;
 use crate::parallel::per_shard::PerShard;
@@ -45,16 +49,14 @@ pub(super) struct Node {
 }
 
 /// The chain of a kernel, back to the kernel before it.
-#[derive(Clone, Debug, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Encode, Decode)]
 pub(super) struct Link {
     /// The kernel before it that communicates; `None` if the chain begins without one.
     pub before: Option<(LocationId, InstanceId)>,
     /// The end of that one, or the begin of the chain, ticks.
     pub since: i64,
-    /// What happened meanwhile; from the latest to the earliest if `in_order`.
-    pub stretches: Vec<Stretch>,
-    /// Whether nothing before is part of an operation, so that a record that begins later cuts this link.
-    pub in_order: bool,
+    /// The segment that ends with the begin of the kernel.
+    pub segment: u32,
 }
 
 /// What happened on a chain: work in a call path, or a wait of the host in MPI.
@@ -72,13 +74,33 @@ impl Stretch {
         Self { location, callpath, wait: InstanceId::NONE, ticks }
     }
 
-    fn key(&self) -> (LocationId, CallPathId, InstanceId) {
+    /// What stretches are of, which can be one.
+    pub(super) fn key(&self) -> (LocationId, CallPathId, InstanceId) {
         (self.location, self.callpath, self.wait)
     }
 }
 
-/// The nodes of the shards of this process.
-pub(super) fn of_shards(trace: &Trace, devices: &[Devices], waits: &PerShard<WaitState>) -> Vec<Node> {
+/// Nodes and their links.
+#[derive(Debug, Default, Encode, Decode)]
+pub(super) struct Links {
+    pub nodes: Vec<Node>,
+    pub segments: Vec<Segment>,
+}
+
+impl Links {
+    /// Adds those of others.
+    pub(super) fn append(&mut self, others: Self) {
+        let first = self.segments.len() as u32;
+        self.nodes.extend(others.nodes.into_iter().map(|mut node| {
+            node.link.segment += first;
+            node
+        }));
+        self.segments.extend(others.segments.into_iter().map(|segment| segment.moved(first)));
+    }
+}
+
+/// The nodes of the shards of this process, and their links.
+pub(super) fn of_shards(trace: &Trace, devices: &[Devices], waits: &PerShard<WaitState>) -> Links {
     let pairs: Vec<(&Shard, &Devices, &[WaitState])> = trace
         .shards
         .iter()
@@ -86,23 +108,28 @@ pub(super) fn of_shards(trace: &Trace, devices: &[Devices], waits: &PerShard<Wai
         .zip(0..)
         .map(|((shard, devices), i)| (shard, devices, waits.of(i).1))
         .collect();
-    let nodes = pairs.par_iter().flat_map(|&(shard, devices, waits)| {
+    let of_shards = pairs.par_iter().map(|&(shard, devices, waits)| {
         let parts: FxHashMap<_, &DevicePart> = devices.parts.iter().map(|part| (part.kernel, part)).collect();
         let process = |kernel: &Kernel| trace.definitions.locations[kernel.run.location].process;
         let of_processes = devices.kernels.chunk_by(|a, b| process(a) == process(b));
-        let of_processes = of_processes.filter(|kernels| kernels.iter().any(|kernel| kernel.communicates));
-        let nodes = of_processes.flat_map(|kernels| {
-            let rank = Rank::new(trace, shard, (devices, waits), kernels);
-            let nodes = kernels.iter().filter(|kernel| kernel.communicates);
-            nodes.map(|kernel| rank.node(kernel, &parts)).collect::<Vec<_>>()
-        });
-        nodes.collect::<Vec<_>>()
+        let mut links = Links::default();
+        let mut first = 0;
+        for kernels in of_processes {
+            let numbers = first..first + kernels.len() as u32;
+            first = numbers.end;
+            if kernels.iter().any(|kernel| kernel.communicates) {
+                links.append(Rank::new(trace, shard, (devices, waits), kernels).links(numbers, &parts));
+            }
+        }
+        links
     });
-    nodes.collect()
+    let mut all = Links::default();
+    of_shards.collect::<Vec<_>>().into_iter().for_each(|links| all.append(links));
+    all
 }
 
 /// A rank whose chains are followed.
-struct Rank<'a> {
+pub(super) struct Rank<'a> {
     trace: &'a Trace,
     devices: &'a Devices,
     first: LocationId,
@@ -136,13 +163,22 @@ impl Thread {
 }
 
 /// Where a chain stands.
-enum At {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum At {
     /// At the begin of work.
     Begin(u32),
-    /// In work, at a time.
-    End(u32, i64),
     /// In a thread, at a time.
     Host(LocationId, i64),
+}
+
+/// What a chain goes on with.
+pub(super) enum Next {
+    /// Another place.
+    At(At),
+    /// The rest of the chain of this place, at an earlier time of the thread.
+    Joins(u32),
+    /// A kernel that communicates, or nothing.
+    Before(Option<(LocationId, InstanceId)>),
 }
 
 impl<'a> Rank<'a> {
@@ -177,91 +213,88 @@ impl<'a> Rank<'a> {
         Self { trace, devices, first, threads, has_launches }
     }
 
-    fn node(&self, kernel: &Kernel, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Node {
-        let run = &kernel.run;
-        let key = (run.location, run.instance);
-        let part = parts.get(&key);
-        Node {
-            kernel: key,
-            callpath: run.callpath,
-            begin: run.enter,
-            end: run.leave,
-            waiting: part.map_or(0, |part| part.waiting),
-            exposed: part.map_or(0, |part| part.exposed),
-            kind: part.map(|part| part.kind),
-            cause: part.map_or((LocationId::NONE, InstanceId::NONE), |part| part.cause),
-            tie: part.and_then(|part| part.tie),
-            link: self.link(kernel, parts),
-        }
+    /// Follows the chains of all kernels that communicate.
+    fn links(&self, numbers: Range<u32>, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Links {
+        let mut forest = Forest::default();
+        let communicating = numbers.filter(|&number| self.kernel(number).communicates);
+        let found: Vec<(u32, u32)> = communicating.map(|number| (number, forest.chain(self, number))).collect();
+        let (segments, links) =
+            forest.finish(found.iter().map(|&(_, place)| place), |before| parts.contains_key(&before));
+        let nodes = found.iter().zip(links).map(|(&(number, _), link)| {
+            let run = &self.kernel(number).run;
+            let key = (run.location, run.instance);
+            let part = parts.get(&key);
+            Node {
+                kernel: key,
+                callpath: run.callpath,
+                begin: run.enter,
+                end: run.leave,
+                waiting: part.map_or(0, |part| part.waiting),
+                exposed: part.map_or(0, |part| part.exposed),
+                kind: part.map(|part| part.kind),
+                cause: part.map_or((LocationId::NONE, InstanceId::NONE), |part| part.cause),
+                tie: part.and_then(|part| part.tie),
+                link,
+            }
+        });
+        Links { nodes: nodes.collect(), segments }
     }
 
     fn kernel(&self, number: u32) -> &'a Kernel {
         &self.devices.kernels[number as usize]
     }
 
-    /// Follows the chain of a kernel to the kernel before it.
-    fn link(&self, kernel: &Kernel, parts: &FxHashMap<(LocationId, InstanceId), &DevicePart>) -> Link {
-        let mut stretches: Vec<Stretch> = Vec::new();
-        let mut add = |next: Stretch| match stretches.last_mut() {
-            Some(last) if last.key() == next.key() => last.ticks += next.ticks,
-            _ if next.ticks > 0 => stretches.push(next),
-            _ => {}
-        };
-        let mut since = kernel.run.enter;
-        let mut begun = kernel;
-        let mut at = self.cause(kernel);
-        let before = loop {
-            match at {
-                None => break None,
-                Some(At::Begin(number)) => {
-                    begun = self.kernel(number);
-                    at = self.cause(begun);
-                }
-                Some(At::End(number, time)) => {
-                    let time = time.min(since);
-                    add(Stretch::work(self.launching(begun, time), since - time));
-                    since = time;
-                    let kernel = self.kernel(number);
-                    if kernel.communicates {
-                        break Some((kernel.run.location, kernel.run.instance));
-                    }
-                    let place = (kernel.run.location, kernel.run.callpath);
-                    add(Stretch::work(place, since - kernel.run.enter.min(since)));
-                    // Work that ends at its begin, or by clocks before it, would never end.
-                    if kernel.run.enter >= since {
-                        break None;
-                    }
-                    since = kernel.run.enter;
-                    at = Some(At::Begin(number));
-                }
-                Some(At::Host(thread, time)) => {
-                    let time = time.min(since);
-                    add(Stretch::work(self.launching(begun, time), since - time));
-                    since = time;
-                    at = self.host(thread, &mut since, &mut add);
-                }
-            }
-        };
-        let in_order = before.is_none_or(|before| !parts.contains_key(&before));
-        if !in_order {
-            stretches.sort_unstable_by_key(Stretch::key);
-            stretches.dedup_by(|next, kept| {
-                let is_same = next.key() == kept.key();
-                kept.ticks += if is_same { next.ticks } else { 0 };
-                is_same
-            });
-            stretches.shrink_to_fit();
+    /// When a chain is at a place.
+    pub(super) fn time(&self, at: At) -> i64 {
+        match at {
+            At::Begin(number) => self.kernel(number).run.enter,
+            At::Host(_, time) => time,
         }
-        Link { before, since, stretches, in_order }
     }
 
-    /// What delayed the begin of work.
-    fn cause(&self, kernel: &Kernel) -> Option<At> {
-        match kernel.start_cause {
-            StartCause::Unknown => None,
-            StartCause::Launched => kernel.launch.map(|launch| At::Host(launch.location, launch.enter)),
-            StartCause::After(other) => Some(At::End(other, self.kernel(other).run.leave)),
+    /// Follows a chain from a place to the next one: what happened in between, until when, and what is next. `earlier` is a
+    /// place that is known in the same thread, at an earlier time.
+    pub(super) fn step(&self, at: At, earlier: Option<(i64, u32)>, add: &mut impl FnMut(Stretch)) -> (i64, Next) {
+        match at {
+            At::Host(thread, time) => self.host((thread, time), earlier, add),
+            At::Begin(number) => {
+                let kernel = self.kernel(number);
+                let begin = kernel.run.enter;
+                match (kernel.start_cause, kernel.launch) {
+                    (StartCause::After(other), _) => {
+                        let end = self.kernel(other).run.leave.min(begin);
+                        self.work((other, end), (begin, self.launching(kernel, end)), add)
+                    }
+                    (StartCause::Launched, Some(launch)) => {
+                        let time = launch.enter.min(begin);
+                        add(Stretch::work((launch.location, launch.callpath), begin - time));
+                        (time, Next::At(At::Host(launch.location, time)))
+                    }
+                    _ => (begin, Next::Before(None)),
+                }
+            }
         }
+    }
+
+    /// Goes through work that ended at a time, and before it through what was late until another one.
+    fn work(
+        &self,
+        (number, end): (u32, i64),
+        (since, late): (i64, (LocationId, CallPathId)),
+        add: &mut impl FnMut(Stretch),
+    ) -> (i64, Next) {
+        add(Stretch::work(late, since - end));
+        let kernel = self.kernel(number);
+        let run = &kernel.run;
+        if kernel.communicates {
+            return (end, Next::Before(Some((run.location, run.instance))));
+        }
+        // Work that ends at its begin, or by clocks before it, would never end.
+        if run.enter >= end {
+            return (end, Next::Before(None));
+        }
+        add(Stretch::work((run.location, run.callpath), end - run.enter));
+        (run.enter, Next::At(At::Begin(number)))
     }
 
     /// What is late if work begins later than its cause ended: its launch, or the first thread at that time, or nobody knows.
@@ -278,23 +311,37 @@ impl<'a> Rank<'a> {
         running.map_or((kernel.run.location, kernel.run.callpath), |&(callpath, ..)| (self.first, callpath))
     }
 
-    /// Follows a thread back to what it waited for.
-    fn host(&self, thread: LocationId, since: &mut i64, add: &mut impl FnMut(Stretch)) -> Option<At> {
-        let of_thread = self.threads.get(&thread)?;
+    /// Follows a thread back to what it waited for, or to a place that is known.
+    fn host(
+        &self,
+        (thread, time): (LocationId, i64),
+        earlier: Option<(i64, u32)>,
+        add: &mut impl FnMut(Stretch),
+    ) -> (i64, Next) {
+        let Some(of_thread) = self.threads.get(&thread) else { return (time, Next::Before(None)) };
+        debug_assert!(self.trace.owns(thread));
         let Thread { stretches, waits, .. } = of_thread;
-        let last = waits.partition_point(|&(end, ..)| end <= *since).checked_sub(1).map(|last| waits[last]);
+        let last = waits.partition_point(|&(end, ..)| end <= time).checked_sub(1).map(|last| waits[last]);
         let until = last.map_or(i64::MIN, |(end, ..)| end);
-        let before = stretches.partition_point(|&(_, begin, _)| begin < *since);
+        let earlier = earlier.filter(|&(earlier, _)| earlier >= until);
+        let until = earlier.map_or(until, |(earlier, _)| earlier);
+        let mut since = time;
+        let before = stretches.partition_point(|&(_, begin, _)| begin < since);
         for &(callpath, begin, end) in stretches[..before].iter().rev().take_while(|&&(_, _, end)| end > until) {
             let begin = begin.max(until);
             if callpath.is_none() && thread != self.first {
-                *since = (*since).min(end);
-                return Some(At::Host(self.first, *since));
+                since = since.min(end);
+                return (since, Next::At(At::Host(self.first, since)));
             }
-            of_thread.add((thread, callpath), begin..end.min(*since), add);
-            *since = begin;
+            of_thread.add((thread, callpath), begin..end.min(since), add);
+            since = begin;
         }
-        debug_assert!(self.trace.owns(thread));
-        last.map(|(end, _, kernel)| At::End(kernel, end))
+        match (earlier, last) {
+            (Some((_, place)), _) => (since, Next::Joins(place)),
+            (None, Some((end, _, kernel))) => {
+                self.work((kernel, end.min(since)), (since, (thread, CallPathId::NONE)), add)
+            }
+            (None, None) => (since, Next::Before(None)),
+        }
     }
 }

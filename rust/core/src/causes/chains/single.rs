@@ -1,9 +1,12 @@
 //! The factors of single waits: the costs, wait by wait.
 
-use super::division::{Chains, Division, Earlier};
+use std::collections::BTreeMap;
+
+use super::division::{Chains, Division};
 use super::links::Node;
+use super::profile::Profiles;
 use crate::causes::factors::{Factor, FactorKind, Side, WaitIntervals};
-use crate::ids::{InstanceId, LocationId};
+use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::per_shard::PerShard;
 use crate::schema::Pattern;
 use crate::trace::{NONE, Trace};
@@ -16,14 +19,12 @@ impl Chains {
         trace: &Trace,
         (waits, base): (&PerShard<WaitState>, u32),
         (wait, row): (&WaitState, u32),
+        profiles: &mut Profiles,
     ) -> (Vec<Factor>, Option<WaitIntervals>) {
         let Some(&number) = self.number.get(&(wait.location, wait.instance)) else { return (Vec::new(), None) };
         let waiter = &self.nodes[number as usize];
-        let Some(Division { cause, delays, completion, tied, begins, waits: earlier, delay, waiting }) =
-            self.divide(number)
-        else {
-            return (Vec::new(), None);
-        };
+        let Some(division) = self.divide(number, profiles) else { return (Vec::new(), None) };
+        let Division { cause, delays, completion, tied, begins, kernels, links, delay, waiting } = division;
         let all = (delay + waiting).max(1) as f64;
         let share = |ticks: i64| wait.waiting as f64 * ticks as f64 / all;
         let factor = |kind, location, callpath, ticks, waiter_ticks, share| Factor {
@@ -56,15 +57,15 @@ impl Chains {
                 None => factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, share(completion)),
             });
         }
-        factors.extend(earlier.iter().map(|earlier| {
-            let (call, callpath) = match earlier {
-                Earlier::Kernel(node, _) => {
-                    let node = &self.nodes[*node as usize];
-                    (node.kernel, node.callpath)
-                }
-                Earlier::Host(stretch) => ((stretch.location, stretch.wait), stretch.callpath),
-            };
-            let ticks = earlier.ticks();
+        let of_kernels = kernels.iter().map(|&(number, ticks)| {
+            let node = &self.nodes[number as usize];
+            (node.kernel, (node.callpath, ticks))
+        });
+        let mut of_hosts: BTreeMap<(LocationId, InstanceId), (CallPathId, i64)> = BTreeMap::new();
+        for stretch in links.iter().flat_map(|&(segment, first)| self.waits_of_hosts(segment, first)) {
+            of_hosts.entry((stretch.location, stretch.wait)).or_insert((stretch.callpath, 0)).1 += stretch.ticks;
+        }
+        factors.extend(of_kernels.chain(of_hosts).map(|(call, (callpath, ticks))| {
             let of_wait = factor(FactorKind::Wait, call.0, callpath, ticks, 0, share(ticks));
             Factor { earlier: row_of(trace, waits, call).map_or(NONE, |row| base + row), ..of_wait }
         }));
