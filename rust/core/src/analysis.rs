@@ -486,13 +486,14 @@ pub fn analyze(
     let is_divided = if sampling.count > 0 { sampling::divided(&trace, &sampling)? } else { Vec::new() };
     let causes = if options.causes {
         monitor.enter(Stage::Points)?;
+        let chains = Chains::find(&trace, &devices, &waits)?;
         let synchronized = Synchronized {
             of_owners: collective_syncs,
             of_shards: &one_sided.collective_syncs,
             devices: &devices,
+            has_chains: !chains.is_empty(),
             locks: &locks,
         };
-        let chains = Chains::find(&trace, &devices, &waits)?;
         let notified = causes::notify(&trace, (&waits, &calls), synchronized, options.cost_model)?;
         drop(locks);
         monitor.enter(Stage::Causes)?;

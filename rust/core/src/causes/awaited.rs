@@ -44,14 +44,15 @@ pub(super) fn of_call<'a>(
     let begin = synchronization.call.enter;
     let mut end = begin + synchronization.waiting;
     let mut next = synchronization.kernel;
-    std::iter::from_fn(move || {
-        let kernel = &devices.kernels[next.filter(|_| end > begin)? as usize];
-        // Only what ended earlier leads on, so that this comes to an end.
+    let works = std::iter::from_fn(move || {
+        let number = next.filter(|_| end > begin)?;
+        let kernel = &devices.kernels[number as usize];
+        // What ended earlier leads on, and work without length, in one order, so that this comes to an end.
         let before = match kernel.start_cause {
             StartCause::After(other) => Some((other, devices.kernels[other as usize].run.leave)),
             StartCause::Launched | StartCause::Unknown => None,
         };
-        let before = before.filter(|&(_, leave)| leave < end);
+        let before = before.filter(|&(other, leave)| (leave, other) < (end, number));
         let since = before.map_or(begin, |(_, leave)| leave.max(begin));
         let run = &kernel.run;
         let waits_until = run.enter + devices.whole_wait((run.location, run.instance)).unwrap_or(0);
@@ -64,7 +65,8 @@ pub(super) fn of_call<'a>(
         };
         (next, end) = (before.map(|(other, _)| other), since);
         Some(work)
-    })
+    });
+    works.filter(|work| work.ticks > 0)
 }
 
 /// The awaited work at the points of a shard, by point.

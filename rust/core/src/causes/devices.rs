@@ -25,10 +25,14 @@ use crate::severity::Metric;
 use crate::trace::{NONE, Shard};
 use crate::waits::device::{Devices, Kernel, Span, StartCause};
 
-pub(super) fn collect(shard: &Shard, devices: &Devices, states: &mut States, sync_points: &mut SyncPoints) {
-    // Where devices wait for each other, what a rank waits for inside is a link of its chain.
-    let communicates = devices.kernels.iter().any(|kernel| kernel.communicates);
-    let relation = if communicates { Relation::Chain } else { Relation::Device };
+/// `relation` is that of hosts and devices: where devices of any rank wait for each other, what a rank waits for inside is a link
+/// of its chain.
+pub(super) fn collect(
+    shard: &Shard,
+    (devices, relation): (&Devices, Relation),
+    states: &mut States,
+    sync_points: &mut SyncPoints,
+) {
     for kernel in &devices.kernels {
         let begun = match kernel.start_cause {
             StartCause::Unknown => continue,

@@ -195,7 +195,7 @@ pub(crate) fn find(
         let wait = &waits[row as usize];
         let shard = trace.position(wait.location);
         if wait.is_of_devices() {
-            let (factors, intervals) = chains.factors(trace, (waits, base), (wait, base + row), &mut profiles);
+            let (factors, intervals) = chains.factors(trace, (waits, base), (wait, base + row), model, &mut profiles);
             answers.push(((place, u32::MAX), factors, intervals));
             continue;
         }

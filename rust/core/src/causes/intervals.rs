@@ -7,6 +7,7 @@
 //! *Source*: specification.md#intervals; synchronization intervals: thesis, definitions 5 and 6, equation 4.1;
 //! pre-contention intervals: thesis, definition 9, equations 4.3 to 4.6.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -15,7 +16,7 @@ use super::awaited::{AwaitedWork, AwaitedWorks};
 use super::cost_model::CostModel;
 use super::delay;
 use super::last_sync::{LastSync, LastSyncIndex};
-use super::past::{self, Gap, Past, TimeOfOthers};
+use super::past::{self, Gap, Past};
 use super::points::{Anchor, CausedWait, Key, Position, SyncPoints};
 use super::points::{GroupSync, IntervalBegin, Place, Point, Relation, SyncPoint, SyncScope};
 use super::rolling_profile::RollingProfile;
@@ -77,12 +78,16 @@ pub(super) fn measure(
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
-        let of_others = &pass.of_others;
-        let own = |(callpath, ticks)| (callpath, ticks - of_others.get(&callpath).map_or(0, |&(ticks, _)| ticks));
+        let of_others = pass.of_others();
+        let of_others_in = |callpath| {
+            of_others.binary_search_by_key(&callpath, |&(other, ..)| other).map_or(0, |position| of_others[position].1)
+        };
+        let own = |(callpath, ticks)| (callpath, ticks - of_others_in(callpath));
         work.extend(pass.profile.all().map(own).filter(|&(_, ticks)| ticks > 0));
         work.sort_unstable();
-        let of_others = pass.time_of_others(&work);
-        pass.table.of_others.push(of_others);
+        let is_own = |callpath: CallPathId| work.binary_search_by_key(&callpath, |&(own, _)| own).is_ok();
+        let delays = of_others.iter().filter(|&&(callpath, ticks, _)| ticks > 0 && !is_own(callpath));
+        pass.table.of_others.push(delays.map(|&(callpath, _, owner)| (callpath, owner)).collect());
         let past = (!pass.gaps[i].is_empty()).then(|| Past { originals: pass.originals.clone() });
         pass.table.pasts.push(past);
         for entry in work.drain(..) {
@@ -252,7 +257,7 @@ struct LocationPass<'a> {
     /// For each location the events of others in its past.
     gaps: Vec<Vec<Gap>>,
     /// Ticks that others spent for the location, in its past or while it waited for its device, and who did.
-    of_others: FxHashMap<CallPathId, (i64, LocationId)>,
+    of_others: FxHashMap<(CallPathId, LocationId), i64>,
     /// The points that its copies were made of.
     originals: Vec<u32>,
     /// For each point that has copies, the rows of those yet to be made.
@@ -333,7 +338,7 @@ impl LocationPass<'_> {
             let (profile, of_others) = (&mut self.profile, &mut self.of_others);
             steps.advance_past(trace, position, (gap.of, point.position), |callpath, span| {
                 profile.add(callpath, span.end - span.start);
-                of_others.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
+                *of_others.entry((callpath, gap.of)).or_default() += span.end - span.start;
             });
             let number = self.table.points.len() as u32;
             self.table.points.push(Point { position, ..point });
@@ -350,14 +355,14 @@ impl LocationPass<'_> {
                 }
                 let inside = point.place.inside(point.waiting);
                 self.profile.add(point.callpath, -inside);
-                self.of_others.entry(point.callpath).or_insert((0, gap.of)).0 -= inside;
+                *self.of_others.entry((point.callpath, gap.of)).or_default() -= inside;
                 *waited += self.table.waiting(number);
             }
         }
         let (profile, of_others) = (&mut self.profile, &mut self.of_others);
         steps.finish_gap(trace, &mut |callpath, span: Range<i64>| {
             profile.add(callpath, span.end - span.start);
-            of_others.entry(callpath).or_insert((0, gap.of)).0 += span.end - span.start;
+            *of_others.entry((callpath, gap.of)).or_default() += span.end - span.start;
         });
     }
 
@@ -366,7 +371,7 @@ impl LocationPass<'_> {
         let roles = self.roles;
         for work in pairs.iter().flat_map(|&key| roles.awaited(key)) {
             self.profile.add(work.callpath, work.worked());
-            self.of_others.entry(work.callpath).or_insert((0, work.stream)).0 += work.worked();
+            *self.of_others.entry((work.callpath, work.stream)).or_default() += work.worked();
             self.table.awaited.push(number, *work);
         }
     }
@@ -384,7 +389,8 @@ impl LocationPass<'_> {
         if copies > 0 {
             let begin = self.table.cost_shares.len() as u32;
             let end = begin + copies;
-            let row = CostShare::of_copy(point, self.trace.shard_of[location]);
+            let waiting = self.table.waiting(original);
+            let row = CostShare::of_copy(point.class, waiting, self.trace.shard_of[location]);
             self.table.cost_shares.extend(std::iter::repeat_n(row, copies as usize));
             self.copies.insert(original, begin..end);
             self.table.groups.push(
@@ -397,7 +403,7 @@ impl LocationPass<'_> {
                     shared_from: original,
                     point: number,
                     work: EntryRange::default(),
-                    waiting: self.table.waiting(original),
+                    waiting,
                     begin,
                     end,
                 },
@@ -405,11 +411,17 @@ impl LocationPass<'_> {
         }
     }
 
-    /// The call paths that are delays of others, given what the location does itself.
-    fn time_of_others(&self, own: &[(CallPathId, i64)]) -> TimeOfOthers {
-        let is_own = |callpath: CallPathId| own.binary_search_by_key(&callpath, |&(own, _)| own).is_ok();
-        let of_others = self.of_others.iter().filter(|&(&callpath, &(ticks, _))| ticks > 0 && !is_own(callpath));
-        of_others.map(|(&callpath, &(_, owner))| (callpath, owner)).collect()
+    /// The call paths in which others spent time for the location, sorted: how much, and who most of it.
+    fn of_others(&self) -> Vec<(CallPathId, i64, LocationId)> {
+        let mut of_others: Vec<(CallPathId, i64, LocationId)> =
+            self.of_others.iter().map(|(&(callpath, owner), &ticks)| (callpath, ticks, owner)).collect();
+        of_others.sort_unstable_by_key(|&(callpath, ticks, owner)| (callpath, Reverse(ticks), owner));
+        of_others.dedup_by(|next, most| {
+            let is_same = next.0 == most.0;
+            most.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
+        of_others
     }
 
     /// The point of group synchronizations and waits.

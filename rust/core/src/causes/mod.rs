@@ -128,6 +128,8 @@ pub(crate) struct Synchronized<'a> {
     pub of_shards: &'a [Vec<CollectiveSync>],
     /// The devices of the shards, if there are any.
     pub devices: &'a [Devices],
+    /// Whether devices of any rank communicate.
+    pub has_chains: bool,
     /// The locks of the threads of each process, by shard.
     pub locks: &'a [Vec<Vec<ThreadLock>>],
 }
@@ -174,7 +176,8 @@ pub(crate) fn notify(
     Ok(Notified { sets, sync_points, locks, caused })
 }
 
-/// How often costs may go from waits over intervals to those over chains and back before the rest is given up.
+/// How often costs may go from waits over intervals to those over chains and back, and not get to earlier waits, before the rest
+/// is given up.
 const MOST_ROUNDS: usize = 100;
 
 /// Finds the causes of all wait states of this process. With a window (ticks), costs are those of the waits' parts inside
@@ -198,7 +201,8 @@ pub(crate) fn find(
     shards.for_each(|((shard, table), locks)| ownership::attach(shard, locks, table));
     let extents = divide(trace, &mut tables, (&locks, chains), (window, focus))?;
     let mut handed_back = Vec::new();
-    let mut rounds = 0;
+    // The latest wait that had other costs than the time before, and how often it was not earlier than ever.
+    let (mut earliest, mut rounds) = (i64::MAX, 0);
     loop {
         let mut diagnostics = propagation::propagate(trace, &mut tables, &locks, model)?;
         if chains.is_empty() {
@@ -207,15 +211,21 @@ pub(crate) fn find(
         let of_tables = tables.par_iter().map(handed_on::of_hosts);
         let handed_on = trace.exchange.allgather(of_tables.collect::<Vec<_>>().concat())?.concat();
         let of_chains = chains.book(trace, model, &extents, &handed_on);
-        // Waits depend on later ones only, so in the end nothing new is handed back.
-        let is_complete = of_chains.handed_on == handed_back;
-        rounds += 1;
-        if is_complete || rounds == MOST_ROUNDS {
-            if !is_complete && trace.exchange.is_root() {
+        // Waits depend on later ones only, so each time all down to an earlier one are final.
+        let growth = handed_on::growth(&of_chains.handed_on, &handed_back);
+        let of_process = growth.iter().map(|costs| costs.to).filter(|&(location, _)| trace.owns(location));
+        let latest = of_process.map(|(location, call)| trace.shard(location).enter(call)).max();
+        let latest = trace.exchange.allgather(latest)?.into_iter().max().flatten();
+        rounds = if latest < Some(earliest) { 0 } else { rounds + 1 };
+        if latest.is_none() || rounds == MOST_ROUNDS {
+            if latest.is_some() && trace.exchange.is_root() {
                 diagnostics.count(DiagnosticKind::CircularWaits, 1, None);
             }
+            let shards = trace.par_shards().zip(&mut tables);
+            shards.for_each(|(shard, table)| handed_on::lose(shard, table, &growth));
             return Ok(Causes { tables, diagnostics, locks, of_chains, model });
         }
+        earliest = latest.map_or(earliest, |latest| latest.min(earliest));
         handed_back.clone_from(&of_chains.handed_on);
         let shards = trace.par_shards().zip(&mut tables);
         shards.for_each(|(shard, table)| handed_on::hand_back(shard, table, &handed_back));
@@ -348,7 +358,7 @@ type OfShards = (Vec<SyncPoints>, Vec<Vec<ContendedLock>>);
 fn collect_sync_points(
     trace: &Trace,
     (waits, calls): (&PerShard<WaitState>, &RemoteCalls),
-    Synchronized { of_owners, of_shards, devices, locks }: Synchronized,
+    Synchronized { of_owners, of_shards, devices, has_chains, locks }: Synchronized,
     model: CostModel,
 ) -> Result<(Vec<Vec<ProcessId>>, OfShards)> {
     let before = trace.exchange.allgather(of_owners.iter().map(|of_owner| of_owner.sets.len()).sum::<usize>())?;
@@ -380,7 +390,8 @@ fn collect_sync_points(
         .map(|(i, ((shard, collective_syncs), locks))| {
             let collective_syncs = collective_syncs.rows().chain(of_shards.get(i).into_iter().flatten());
             let (first, own) = waits.of(i);
-            sync_points::collect((trace, shard), model, (first, own, calls), (collective_syncs, devices.get(i), locks))
+            let devices = (devices.get(i), if has_chains { Relation::Chain } else { Relation::Device });
+            sync_points::collect((trace, shard), model, (first, own, calls), (collective_syncs, devices, locks))
         })
         .unzip();
     Ok((sets, sync_points))

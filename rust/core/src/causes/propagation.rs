@@ -22,8 +22,7 @@ use super::cost_model::CostModel;
 use super::fixed::Fixed;
 use super::ownership::{ContendedLock, Sweeps};
 use super::points::{Point, Relation};
-use super::table::Group;
-use super::table::Table;
+use super::table::{Group, OfHost, OwnWait, Table};
 use crate::Result;
 use crate::diagnostics::{DiagnosticKind, Diagnostics, Place};
 use crate::ids::LocationId;
@@ -383,6 +382,14 @@ impl<'a> Walker<'a> {
             phi.iter_mut().zip(&self.table.handed_back[position].1).for_each(|(phi, costs)| *phi += costs);
             has_values = true;
         }
+        // That of waits for locks that it kept is shared out over all of its time, not just what is no work.
+        let is_link = |own_wait: &OwnWait| own_wait.waiting > 0 && own_wait.relation == Relation::Chain;
+        if self.table.own_waits.of(point as usize).iter().any(is_link) {
+            let to_all = self.sweeps.phi(point).to_vec();
+            if has_values || to_all.iter().any(|&kept| kept != 0.0) {
+                self.table.handed_on.push(OfHost { point, to_waits: phi.clone(), to_all });
+            }
+        }
         for (phi, kept) in phi.iter_mut().zip(self.sweeps.phi(point)) {
             if *kept != 0.0 {
                 *phi += kept;
@@ -397,11 +404,7 @@ impl<'a> Walker<'a> {
             if own_wait.waiting <= 0 {
                 continue;
             }
-            let is_link = own_wait.relation == Relation::Chain;
-            if is_link && has_values {
-                self.table.handed_on.push((point, phi.clone()));
-            }
-            let has_values = has_values && !is_link;
+            let has_values = has_values && own_wait.relation != Relation::Chain;
             let arrival = FinalPhi { row: own_wait.cost_share, point: own_wait.cause_point, has_values };
             let owner = self.trace.shard_of[own_wait.cause];
             let is_all = own_wait.waiting == waiting;

@@ -44,9 +44,9 @@ pub(super) fn collect<'a>(
     (trace, shard): (&Trace, &Shard),
     model: CostModel,
     (first, waits, calls): (usize, &'a [WaitState], &RemoteCalls),
-    (collective_syncs, devices, locks): (
+    (collective_syncs, (devices, of_devices), locks): (
         impl Iterator<Item = &'a CollectiveSync>,
-        Option<&Devices>,
+        (Option<&Devices>, Relation),
         &[Vec<ThreadLock>],
     ),
 ) -> (SyncPoints, Vec<ContendedLock>) {
@@ -79,7 +79,7 @@ pub(super) fn collect<'a>(
         }
     }
     if let Some(devices) = devices.filter(|_| model != CostModel::Scalasca) {
-        devices::collect(shard, devices, &mut states, &mut sync_points);
+        devices::collect(shard, (devices, of_devices), &mut states, &mut sync_points);
     }
     sync_points.pairs.shrink_to_fit();
     let mut sets = ThreadSets::default();

@@ -231,17 +231,17 @@ impl CostShare {
         }
     }
 
-    /// What a copy, yet to be made, returns to its wait: what it caused later.
-    pub(crate) fn of_copy(original: &Point, shard: u32) -> Self {
+    /// What a copy, yet to be made, returns to its wait, of which this part is no work: what it caused later.
+    pub(crate) fn of_copy(class: Class, waiting: i64, shard: u32) -> Self {
         Self {
             direct: 0,
             work_rate: 0.0,
-            wait_rate: 1.0 / original.waiting as f64,
+            wait_rate: if waiting > 0 { 1.0 / waiting as f64 } else { 0.0 },
             shard,
             own_wait: NONE,
             arrival: NONE,
             delays: EntryRange::default(),
-            class: original.class,
+            class,
             relation: Relation::Past,
             is_listed: true,
         }
@@ -371,6 +371,16 @@ impl WaitPart {
     }
 }
 
+/// Costs of later waits that a host's wait for its device hands on, by the classes of all parts, ticks.
+#[derive(Clone, Debug)]
+pub(crate) struct OfHost {
+    pub point: u32,
+    /// To the waits between devices that the host waits for.
+    pub to_waits: Vec<f64>,
+    /// To all that its device does meanwhile, because the host keeps a lock; empty without locks.
+    pub to_all: Vec<f64>,
+}
+
 /// Points of a shard's locations in order, with their waits and causes.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -402,9 +412,9 @@ pub(crate) struct Table {
     pub charged_phi: Vec<f64>,
     /// For each point the part of its wait that made others wait, ticks.
     pub propagating: Vec<f64>,
-    /// What waits of hosts for devices hand on to the waits between these: point, and costs by the classes of all parts, ticks.
-    pub handed_on: Vec<(u32, Vec<f64>)>,
-    /// Likewise what waits between devices hand on to those of their hosts, by point.
+    /// What waits of hosts hand on to devices, by point.
+    pub handed_on: Vec<OfHost>,
+    /// What waits between devices hand on to those of their hosts: point, and costs by the classes of all parts, ticks.
     pub handed_back: Vec<(u32, Vec<f64>)>,
 }
 

@@ -1,36 +1,21 @@
 //! Books the costs of waits between devices: from the latest wait to the earliest, so that what each caused later is known when
 //! it is distributed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
 use super::division::{Chains, Division};
 use super::links::Node;
 use super::profile::Profiles;
 use super::segments::Segment;
+use crate::causes::handed_on::HandedOn;
 use crate::causes::table::Extent;
 use crate::causes::{CostModel, Explanation};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::schema::{Class, Classes};
 use crate::severity::{Accumulator, Cost, CostMetric};
 use crate::trace::{CallTree, Trace};
-
-/// What later waits hand on to an earlier one: to that of a kernel through its host ([`crate::causes::awaited`]), or to that of a
-/// host in MPI through its device.
-#[derive(Clone, Copy, Debug, PartialEq, Encode, Decode)]
-pub(crate) struct HandedOn {
-    /// Location and region instance of the earlier wait.
-    pub to: (LocationId, InstanceId),
-    /// The part of the later waits.
-    pub part: u8,
-    /// Their class.
-    pub class: Class,
-    /// Their costs, ticks.
-    pub ticks: f64,
-}
 
 /// What the waits between devices cost.
 #[derive(Debug, Default)]
@@ -49,7 +34,26 @@ struct Later {
     parts: usize,
     of_nodes: Vec<f64>,
     /// For each tick that hosts wait on a link: by its last segment, and the time since when they count.
-    of_links: BTreeMap<(u32, i64), Vec<f64>>,
+    of_links: BTreeMap<(u32, i64), OfTick>,
+}
+
+/// What a tick of waiting is to have.
+struct OfTick {
+    costs: Vec<f64>,
+    /// The most of a single later wait.
+    due: f64,
+}
+
+impl OfTick {
+    fn new(width: usize) -> Self {
+        Self { costs: vec![0.0; width], due: 0.0 }
+    }
+
+    /// Adds costs for each tick, and what a single later wait is due to it.
+    fn add(&mut self, costs: &[f64], rate: f64, due: f64) {
+        self.costs.iter_mut().zip(costs).for_each(|(own, costs)| *own += costs * rate);
+        self.due = self.due.max(due);
+    }
 }
 
 impl Later {
@@ -57,7 +61,7 @@ impl Later {
         let classes = Classes::new(handed_on.iter().map(|costs| costs.class).chain([Class::Ccl]));
         let of_nodes = vec![0.0; chains.nodes.len() * parts * classes.all.len()];
         let mut later = Self { classes, parts, of_nodes, of_links: BTreeMap::new() };
-        for costs in handed_on {
+        for costs in handed_on.iter().filter(|costs| costs.work.is_none()) {
             if let Some(&number) = chains.number.get(&costs.to) {
                 let column = later.column(usize::from(costs.part), costs.class);
                 later.of_node(number)[column] += costs.ticks;
@@ -81,31 +85,33 @@ impl Later {
     }
 
     /// For each tick that hosts wait on a link, what they are to have.
-    fn of_link(&mut self, link: (u32, i64)) -> &mut [f64] {
+    fn of_link(&mut self, link: (u32, i64)) -> &mut OfTick {
         let width = self.width();
-        self.of_links.entry(link).or_insert_with(|| vec![0.0; width])
+        self.of_links.entry(link).or_insert_with(|| OfTick::new(width))
     }
 
     /// What hosts are to have.
     fn handed_on(mut self, segments: &[Segment]) -> Vec<HandedOn> {
-        let mut of_hosts: BTreeMap<(LocationId, InstanceId), Vec<f64>> = BTreeMap::new();
-        while let Some(((number, first), costs)) = self.of_links.pop_last() {
+        let width = self.width();
+        let mut of_hosts: BTreeMap<(LocationId, InstanceId), OfTick> = BTreeMap::new();
+        while let Some(((number, first), of_tick)) = self.of_links.pop_last() {
             let segment = &segments[number as usize];
-            for stretch in segment.since(first).filter(|stretch| stretch.wait.is_some()) {
-                let of_host =
-                    of_hosts.entry((stretch.location, stretch.wait)).or_insert_with(|| vec![0.0; costs.len()]);
-                of_host.iter_mut().zip(&costs).for_each(|(of_host, costs)| *of_host += costs * stretch.ticks as f64);
+            for stretch in segment.stretches_after(first).filter(|stretch| stretch.wait.is_some()) {
+                let of_host = of_hosts.entry((stretch.location, stretch.wait)).or_insert_with(|| OfTick::new(width));
+                let ticks = stretch.ticks as f64;
+                of_host.add(&of_tick.costs, ticks, of_tick.due * ticks);
             }
             // Segments before it have smaller numbers.
             if let Some(before) = segment.before.filter(|_| segment.since > first) {
-                self.of_link((before, first)).iter_mut().zip(&costs).for_each(|(before, costs)| *before += costs);
+                self.of_link((before, first)).add(&of_tick.costs, 1.0, of_tick.due);
             }
         }
-        let of_host = |(to, costs): ((LocationId, InstanceId), Vec<f64>)| {
+        let of_host = |(to, OfTick { costs, due }): ((LocationId, InstanceId), OfTick)| {
             let of_parts = costs.chunks_exact(self.classes.all.len()).zip(0..);
             let handed_on = of_parts.flat_map(|(costs, part)| {
                 let of_classes = self.classes.all.iter().zip(costs).filter(|&(_, &ticks)| ticks > 0.0);
-                of_classes.map(move |(&class, &ticks)| HandedOn { to, part, class, ticks })
+                let work = CallPathId::NONE;
+                of_classes.map(move |(&class, &ticks)| HandedOn { to, work, part, class, ticks, due })
             });
             handed_on.collect::<Vec<_>>()
         };
@@ -116,20 +122,23 @@ impl Later {
 impl Chains {
     /// Computes the costs of these parts of all waits, and of what is handed on to them.
     pub(crate) fn book(&self, trace: &Trace, model: CostModel, extents: &[Extent], handed_on: &[HandedOn]) -> Booked {
-        let mut order: Vec<u32> =
-            (0..self.nodes.len() as u32).filter(|&number| self.nodes[number as usize].waiting > 0).collect();
-        order.sort_unstable_by_key(|&number| {
-            let node = &self.nodes[number as usize];
-            (Reverse(node.begin + node.waiting), number)
-        });
         let mut later = Later::new(self, extents.len(), handed_on);
         let width = later.classes.all.len();
         let mut propagating = vec![0.0f64; self.nodes.len()];
+        let mut is_booked = vec![false; self.nodes.len()];
         let mut books: Vec<Books> =
             extents.iter().map(|_| Books { trace, of_locations: FxHashMap::default() }).collect();
+        for costs in handed_on {
+            if let Some(&number) = self.number.get(&costs.to).filter(|_| costs.work.is_none()) {
+                let due = costs.due.min(self.nodes[number as usize].exposed as f64);
+                propagating[number as usize] = propagating[number as usize].max(due);
+            }
+            books[usize::from(costs.part)].cell(costs.to.0, costs.work, costs.class.long_term(), costs.ticks);
+        }
         let mut explanations = FxHashMap::default();
         let mut profiles = Profiles::default();
-        for number in order.into_iter().filter(|_| model != CostModel::Scalasca) {
+        for &number in self.order.iter().filter(|_| model != CostModel::Scalasca) {
+            is_booked[number as usize] = true;
             let node = &self.nodes[number as usize];
             let exposed = node.begin..node.begin + node.exposed;
             let division = self.divide(number, &mut profiles);
@@ -158,8 +167,19 @@ impl Chains {
             let share = |earlier: &mut [f64], share: f64| {
                 earlier.iter_mut().zip(&all).for_each(|(earlier, costs)| *earlier += costs * share);
             };
-            division.links.iter().for_each(|&link| share(later.of_link(link), rate));
+            for &link in &division.links {
+                later.of_link(link).add(&all, rate, node.exposed as f64 * rate);
+            }
             for &(earlier, ticks) in &division.kernels {
+                if is_booked[earlier as usize] {
+                    // The clocks of the ranks contradict each other.
+                    let lost = all.chunks_exact(width).map(|all| all.iter().sum::<f64>() * ticks as f64 * rate);
+                    books
+                        .iter_mut()
+                        .zip(lost)
+                        .for_each(|(books, lost)| books.add(node, CostMetric::DelayUnattributed, lost));
+                    continue;
+                }
                 share(later.of_node(earlier), ticks as f64 * rate);
                 let due = node.exposed as f64 * ticks as f64 * rate;
                 let due = due.min(self.nodes[earlier as usize].exposed as f64);

@@ -7,7 +7,8 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::links::{self, Links, Node, Stretch, Tie};
+use super::links::{self, Links, Node, Tie};
+use super::places::Stretch;
 use super::profile::{self, Profile, Profiles};
 use super::segments::Segment;
 use crate::Result;
@@ -26,6 +27,8 @@ pub(crate) struct Chains {
     pub(super) segments: Vec<Segment>,
     /// The position of each kernel.
     pub(super) number: FxHashMap<(LocationId, InstanceId), u32>,
+    /// The waits in the order in which their costs are booked.
+    pub(super) order: Vec<u32>,
 }
 
 /// What a wait is distributed over.
@@ -84,7 +87,9 @@ impl Chains {
             .for_each(|links| all.append(links));
         let Links { nodes, segments } = all;
         let number = nodes.iter().map(|node| node.kernel).zip(0..).collect();
-        Ok(Self { nodes, segments, number })
+        let mut chains = Self { nodes, segments, number, order: Vec::new() };
+        chains.order = chains.order();
+        Ok(chains)
     }
 
     /// Whether no devices communicate.
@@ -92,12 +97,42 @@ impl Chains {
         self.nodes.is_empty()
     }
 
-    /// Divides the wait of a kernel; `None` if its cause is not known.
-    pub(super) fn divide(&self, waiter: u32, profiles: &mut Profiles) -> Option<Division> {
+    /// The waits in an order in which what costs depend on comes first: mostly from the latest to the earliest.
+    fn order(&self) -> Vec<u32> {
+        let mut waits: Vec<u32> =
+            (0..self.nodes.len() as u32).filter(|&number| self.nodes[number as usize].waiting > 0).collect();
+        waits.sort_unstable_by_key(|&number| {
+            let node = &self.nodes[number as usize];
+            (node.begin + node.waiting, number)
+        });
+        let mut is_known = vec![false; self.nodes.len()];
+        let mut order = Vec::with_capacity(waits.len());
+        // Waits whose earlier ones are not all in order yet, and these.
+        let mut open: Vec<(u32, Vec<u32>)> = Vec::new();
+        for wait in waits {
+            let mut next = Some(wait);
+            loop {
+                if let Some(wait) = next.filter(|&wait| !std::mem::replace(&mut is_known[wait as usize], true)) {
+                    open.push((wait, self.compare(wait).map_or_else(Vec::new, |compared| compared.earlier())));
+                }
+                let Some((wait, earlier)) = open.last_mut() else { break };
+                next = earlier.pop();
+                if next.is_none() {
+                    order.push(*wait);
+                    open.pop();
+                }
+            }
+        }
+        order.reverse();
+        order
+    }
+
+    /// Compares the chains of the waiter and of its cause, back to the operation that ties the two; `None` if the cause is not
+    /// known.
+    fn compare(&self, waiter: u32) -> Option<Compared<'_>> {
         let node = &self.nodes[waiter as usize];
         let &cause = self.number.get(&node.cause).filter(|_| node.waiting > 0)?;
         let (mut own, mut other) = (Walk::new(self, waiter), Walk::new(self, cause));
-        // How many kernels before the operation that ties the two are on each part.
         let mut tied = None;
         while tied.is_none() {
             let turn = match (own.next(), other.next()) {
@@ -112,6 +147,13 @@ impl Chains {
                 tied = Some(if turn { (here, met) } else { (met, here) });
             }
         }
+        Some(Compared { own, other, tied })
+    }
+
+    /// Divides the wait of a kernel; `None` if its cause is not known.
+    pub(super) fn divide(&self, waiter: u32, profiles: &mut Profiles) -> Option<Division> {
+        let Compared { own, other, tied } = self.compare(waiter)?;
+        let cause = other.from;
         let kernels = tied.map(|(i, j)| (own.passed[i], other.passed[j]));
         let (i, j) = tied.unwrap_or((own.passed.len(), other.passed.len()));
         let own = own.part(i, i64::MIN, profiles);
@@ -119,12 +161,12 @@ impl Chains {
         let other = other.part(j, if tied.is_none() { own.since } else { i64::MIN }, profiles);
         let completion = (other.since - own.since).max(0);
         let of_waiter = own.work();
-        let delay = |(callpath, (ticks, location, _)): (CallPathId, (i64, LocationId, i64))| {
-            let waiter_ticks = of_waiter.get(&callpath).map_or(0, |&(ticks, ..)| ticks);
+        let delay = |(callpath, ticks, location): (CallPathId, i64, LocationId)| {
+            let position = of_waiter.binary_search_by_key(&callpath, |&(callpath, ..)| callpath);
+            let waiter_ticks = position.map_or(0, |position| of_waiter[position].1);
             (ticks > waiter_ticks).then_some(Delay { location, callpath, ticks, waiter_ticks })
         };
-        let mut delays: Vec<Delay> = other.work().into_iter().filter_map(delay).collect();
-        delays.sort_unstable_by_key(|delay| delay.callpath);
+        let delays: Vec<Delay> = other.work().into_iter().filter_map(delay).collect();
         let excess: i64 = delays.iter().map(|delay| delay.ticks - delay.waiter_ticks).sum();
         let waiting = other.kernels.iter().map(|&(_, ticks)| ticks).sum::<i64>() + other.profile.waiting;
         Some(Division {
@@ -143,7 +185,24 @@ impl Chains {
     /// The waits of hosts in MPI on a link since a time; `segment` is its last one.
     pub(super) fn waits_of_hosts(&self, segment: u32, first: i64) -> impl Iterator<Item = Stretch> {
         let segments = profile::path(&self.segments, segment, first).map(|number| &self.segments[number]);
-        segments.flat_map(move |segment| segment.since(first)).filter(|stretch| stretch.wait.is_some())
+        segments.flat_map(move |segment| segment.stretches_after(first)).filter(|stretch| stretch.wait.is_some())
+    }
+}
+
+/// The chains of a waiter and of its cause.
+struct Compared<'a> {
+    own: Walk<'a>,
+    other: Walk<'a>,
+    /// How many kernels before the operation that ties the two are on each.
+    tied: Option<(usize, usize)>,
+}
+
+impl Compared<'_> {
+    /// The kernels that waited on the part of the cause.
+    fn earlier(&self) -> Vec<u32> {
+        let passed = &self.other.passed[..self.tied.map_or(self.other.passed.len(), |(_, count)| count)];
+        let waited = passed.iter().filter(|&&number| self.other.chains.nodes[number as usize].waiting > 0);
+        waited.copied().collect()
     }
 }
 
@@ -229,8 +288,9 @@ impl<'a> Walk<'a> {
                 if transfer > 0 {
                     part.profile.add((node.callpath, node.kernel.0), transfer);
                 }
-                if node.waiting > 0 && node.begin + node.waiting > first {
-                    part.kernels.push((number, node.waiting));
+                let waiting = node.begin + node.waiting - node.begin.max(first);
+                if node.waiting > 0 && waiting > 0 {
+                    part.kernels.push((number, waiting));
                 }
             }
             let waiting = part.profile.waiting;
@@ -248,16 +308,16 @@ impl<'a> Walk<'a> {
 }
 
 impl Part {
-    /// For each call path its ticks, the location with the most of them, and how many it has.
-    fn work(&self) -> FxHashMap<CallPathId, (i64, LocationId, i64)> {
-        let mut work = FxHashMap::default();
-        for (&(callpath, location), &ticks) in &self.profile.work {
-            let (all, most, longest) = work.entry(callpath).or_insert((0, location, ticks));
-            *all += ticks;
-            if (ticks, Reverse(location)) > (*longest, Reverse(*most)) {
-                (*most, *longest) = (location, ticks);
-            }
-        }
+    /// For each call path its ticks, and the location with the most of them; sorted.
+    fn work(&self) -> Vec<(CallPathId, i64, LocationId)> {
+        let work = self.profile.work.iter();
+        let mut work: Vec<_> = work.map(|(&(callpath, location), &ticks)| (callpath, ticks, location)).collect();
+        work.sort_unstable_by_key(|&(callpath, ticks, location)| (callpath, Reverse(ticks), location));
+        work.dedup_by(|next, most| {
+            let is_same = next.0 == most.0;
+            most.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
         work
     }
 }

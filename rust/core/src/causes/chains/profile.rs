@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use super::links::Stretch;
+use super::places::Stretch;
 use super::segments::Segment;
 use crate::ids::{CallPathId, InstanceId, LocationId};
 
@@ -73,7 +73,8 @@ impl Profiles {
     pub(super) fn add(&mut self, segments: &[Segment], segment: u32, first: i64, to: &mut Profile) {
         let Segment { root, depth, .. } = segments[segment as usize];
         if depth < LONG {
-            path(segments, segment, first).for_each(|number| to.add_stretches(segments[number].since(first), 1));
+            path(segments, segment, first)
+                .for_each(|number| to.add_stretches(segments[number].stretches_after(first), 1));
             return;
         }
         if self.of_chains.len() == MOST && !self.of_chains.contains_key(&(root, first)) {
@@ -92,10 +93,10 @@ impl Profiles {
             more.push(number);
         }
         for number in kept.drain(common..) {
-            profile.add_stretches(segments[number].since(first), -1);
+            profile.add_stretches(segments[number].stretches_after(first), -1);
         }
         for &number in more.iter().rev() {
-            profile.add_stretches(segments[number].since(first), 1);
+            profile.add_stretches(segments[number].stretches_after(first), 1);
         }
         kept.extend(more.iter().rev());
         to.append(profile);

@@ -9,8 +9,19 @@ use std::ops::Range;
 use bitcode::{Decode, Encode};
 use rustc_hash::FxHashMap;
 
-use super::links::{At, Link, Next, Rank, Stretch};
+use super::places::{At, Next, Rank, Stretch};
 use crate::ids::{InstanceId, LocationId};
+
+/// The chain of a kernel, back to the kernel before it.
+#[derive(Clone, Copy, Debug, Encode, Decode)]
+pub(super) struct Link {
+    /// The kernel before it that communicates; `None` if the chain begins without one.
+    pub before: Option<(LocationId, InstanceId)>,
+    /// The end of that one, or the begin of the chain, ticks.
+    pub since: i64,
+    /// The segment that ends with the begin of the kernel.
+    pub segment: u32,
+}
 
 /// A part of one or more links.
 #[derive(Clone, Debug, Encode, Decode)]
@@ -36,7 +47,7 @@ impl Segment {
     }
 
     /// What happened since a time.
-    pub(super) fn since(&self, first: i64) -> impl Iterator<Item = Stretch> {
+    pub(super) fn stretches_after(&self, first: i64) -> impl Iterator<Item = Stretch> {
         let (all, inside) = (self.until - self.since, (self.until - first.max(self.since)).max(0));
         let mut left = inside;
         let stretches = self.stretches.iter().map(move |stretch| {
@@ -155,7 +166,9 @@ impl Forest {
     ) -> (Vec<Segment>, Vec<Link>) {
         let ends: Vec<u32> = ends.collect();
         let mut is_kept: Vec<bool> = self.places.iter().map(|place| place.joined > 1).collect();
-        ends.iter().for_each(|&end| is_kept[end as usize] = true);
+        for &end in &ends {
+            is_kept[end as usize] = true;
+        }
         let in_order: Vec<bool> = self.roots.iter().map(|&(kernel, _)| !kernel.is_some_and(&is_tied)).collect();
         let mut segments: Vec<Segment> = Vec::new();
         // Of the places that are kept, their segments.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::division::{Chains, Division};
 use super::links::Node;
 use super::profile::Profiles;
+use crate::causes::CostModel;
 use crate::causes::factors::{Factor, FactorKind, Side, WaitIntervals};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::per_shard::PerShard;
@@ -19,14 +20,15 @@ impl Chains {
         trace: &Trace,
         (waits, base): (&PerShard<WaitState>, u32),
         (wait, row): (&WaitState, u32),
+        model: CostModel,
         profiles: &mut Profiles,
     ) -> (Vec<Factor>, Option<WaitIntervals>) {
         let Some(&number) = self.number.get(&(wait.location, wait.instance)) else { return (Vec::new(), None) };
         let waiter = &self.nodes[number as usize];
         let Some(division) = self.divide(number, profiles) else { return (Vec::new(), None) };
+        let rate = division.rate(waiter.waiting, model);
         let Division { cause, delays, completion, tied, begins, kernels, links, delay, waiting } = division;
-        let all = (delay + waiting).max(1) as f64;
-        let share = |ticks: i64| wait.waiting as f64 * ticks as f64 / all;
+        let share = |ticks: i64| wait.waiting as f64 * ticks as f64 * rate;
         let factor = |kind, location, callpath, ticks, waiter_ticks, share| Factor {
             wait: row,
             kind,
@@ -69,9 +71,10 @@ impl Chains {
             let of_wait = factor(FactorKind::Wait, call.0, callpath, ticks, 0, share(ticks));
             Factor { earlier: row_of(trace, waits, call).map_or(NONE, |row| base + row), ..of_wait }
         }));
-        if delay + waiting == 0 {
-            let all = wait.waiting as f64;
-            factors.push(factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, all));
+        let rest = 1.0 - (delay + waiting) as f64 * rate;
+        if rest > f64::EPSILON {
+            let rest = wait.waiting as f64 * rest;
+            factors.push(factor(FactorKind::Unattributed, wait.location, waiter.callpath, 0, 0, rest));
         }
         factors.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.share.total_cmp(&a.share)));
         let cause = &self.nodes[cause as usize];
