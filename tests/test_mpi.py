@@ -26,7 +26,7 @@ from whywait import _native, mpi
 
 from tests import mpi_job
 from tests.clocked import with_offsets
-from tests.device_programs import device_programs
+from tests.device_programs import communicating_programs, device_programs
 from tests.mpi_job import COMMANDS, TABLES, same
 from tests.programs import programs
 from tests.rma_programs import one_sided_programs
@@ -243,7 +243,13 @@ def test_processes_do_not_exchange_more_often_for_more_iterations(tmp_path):
     assert many_gats < few_gats + 20
 
 
-RANDOM = st.one_of(programs(), programs(neighbors=True, nonblocking=True), one_sided_programs(), device_programs())
+RANDOM = st.one_of(
+    programs(),
+    programs(neighbors=True, nonblocking=True),
+    one_sided_programs(),
+    device_programs(),
+    communicating_programs(),
+)
 
 
 @settings(max_examples=50)
