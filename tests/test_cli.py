@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -213,6 +214,23 @@ def test_wrong_usage_exits_with_2_and_prints_the_usage(arguments, capsys):
         cli.main(arguments)
     assert stop.value.code == 2
     assert "usage: whywait" in capsys.readouterr().err
+
+
+def test_all_files_of_a_run_may_be_named(tmp_path, capsys):
+    reports = shutil.copytree(DATA / "nsight/requests", tmp_path / "reports")
+    files = sorted(map(str, reports.glob("*.sqlite")))
+    assert cli.main(["info", "--json", *files]) == 0
+    named = json.loads(capsys.readouterr().out)
+    assert cli.main(["info", "--json", str(reports)]) == 0
+    assert named == json.loads(capsys.readouterr().out)
+
+
+def test_files_that_are_not_all_of_a_run_are_an_error_that_names_another(tmp_path, capsys):
+    reports = shutil.copytree(DATA / "nsight/requests", tmp_path / "reports")
+    first, *_, last = sorted(map(str, reports.glob("*.sqlite")))
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["info", first, last])
+    assert "is not named: name just" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("native")

@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from threading import Thread
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -258,11 +259,27 @@ class _Parser(argparse.ArgumentParser):
             known, unknown = super().parse_known_args(args, namespace)
         finally:
             self._actions = actions
+        if unknown and (directory := self._directory(known, unknown)):
+            known.trace, unknown = directory, []
         if unknown:
             options = [option for action in actions for option in action.option_strings]
             hint = next(filter(None, (_close(word, options) for word in unknown if word.startswith("-"))), "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
         return known, unknown
+
+    def _directory(self, known: argparse.Namespace, more: list[str]) -> str | None:
+        """Return the directory of a run of which all files are named, one by one; none if these are no such files."""
+        files = {Path(word) for word in (getattr(known, "trace", None), *more) if word}
+        places = {file.parent for file in files}
+        if len(files) < 2 or len(places) > 1 or not all(file.is_file() for file in files):
+            return None
+        (place,) = places
+        own = {file.suffix for file in files}
+        if left_out := sorted({file for file in place.iterdir() if file.suffix in own} - files):
+            self.error(
+                f"all files of a directory are one run, and {left_out[0]} is not named: name just {place}, or move it"
+            )
+        return str(place)
 
     def error(self, message: str) -> NoReturn:
         if match := re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message):
