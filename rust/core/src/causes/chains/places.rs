@@ -128,6 +128,7 @@ impl<'a> Rank<'a> {
         Self { trace, devices, first, threads, has_launches }
     }
 
+    /// A kernel by its number.
     pub(super) fn kernel(&self, number: u32) -> &'a Kernel {
         &self.devices.kernels[number as usize]
     }

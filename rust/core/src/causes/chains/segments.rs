@@ -28,8 +28,9 @@ pub(super) struct Link {
 pub(super) struct Segment {
     /// The segment before it, which has a smaller number.
     pub before: Option<u32>,
-    /// How many are before it, and the first of these.
+    /// How many are before it.
     pub depth: u32,
+    /// The first of these, or itself.
     pub root: u32,
     /// Begin and end, ticks.
     pub since: i64,
@@ -85,6 +86,7 @@ pub(super) struct Forest {
     stretches: Vec<Stretch>,
     /// Where chains begin: the kernel before, and when.
     roots: Vec<(Option<(LocationId, InstanceId)>, i64)>,
+    /// The places at which work begins.
     of_kernels: FxHashMap<u32, u32>,
     /// By thread its places in order of time.
     of_threads: BTreeMap<LocationId, Vec<(i64, u32)>>,
