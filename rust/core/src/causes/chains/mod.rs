@@ -7,11 +7,11 @@
 //!  p comm                 [ e: waits | T ]                      what delayed e: likewise, on rank p
 //! ```
 //!
-//! The *local chain* of a kernel walks backwards through what delayed its begin ([`places`], [`links`]) and never leaves the rank: another
-//! kernel that communicates contributes its transfer, and its wait as a wait. The chains of e and f are compared back to the
-//! latest operation that both pass and that ties the two ([`division`]): what happened on each since then ([`profile`]). The equations are those of [`super`], with these two
-//! parts as intervals; propagation goes to the waits on q's part ([`booking`], for single waits [`single`]): those of kernels, and of
-//! the host in MPI, which the other passes over intervals goes on with.
+//! The *local chain* of a kernel walks backwards through what delayed its begin ([`places`], [`links`]) and never leaves the rank:
+//! another kernel that communicates contributes its transfer, and its wait as a wait. The chains of e and f are compared back to the
+//! latest operation that both pass and that ties the two ([`division`]): what happened on each since then ([`profile`]). The
+//! equations are those of [`super`], with these two parts as intervals; propagation goes to the waits on q's part ([`booking`], for
+//! single waits [`single`]): those of kernels, and of the host in MPI, which the other passes over intervals goes on with.
 //!
 //! *Source*: specification.md#device-collectives.
 
