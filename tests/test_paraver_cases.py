@@ -92,6 +92,41 @@ def test_threads_that_communicate_at_once_do_so_on_communicators_of_their_own(tm
     assert waits(run.write(tmp_path)) == {"mpi_wait_nxn": {"0": 5000, "0.1": 1500}}
 
 
+def test_calls_that_are_not_whole_or_missing_do_not_shift_others(tmp_path):
+    def allreduces(*missing: int) -> Trace:
+        run = trace(2)
+        for number in range(9):
+            begin = 1000 * number
+            run.collective("Allreduce", {A: (begin, begin + 500)}, 1)
+            if number not in missing:
+                run.collective("Allreduce", {B: (begin + 300, begin + 500)}, 1)
+        return run
+
+    run = allreduces()
+    # Recording was off in the third call of the second rank.
+    run.records = [record for record in run.records if ":2300:2500:13" not in record[2]]
+    run.state(B, 2300, 2500, 14)
+    assert waits(run.write(tmp_path)) == {"mpi_wait_nxn": {"0": 8 * 300}}
+    assert said(tmp_path / "trace.prv") == [
+        "call in which recording was off: 1, whose waiting is unknown",
+        "collective call without those of all other members: 1, whose waiting is unknown",
+    ]
+    assert waits(allreduces(2, 6).write(tmp_path)) == {"mpi_wait_nxn": {"0": 7 * 300}}
+
+
+def test_sizes_say_which_call_is_missing(tmp_path):
+    run = trace(2)
+    for number in range(6):
+        begin = 1000 * number
+        run.collective("Bcast", {A: (begin + 300, begin + 310)}, 1, root=1, size=8 << number)
+        if number != 1:
+            run.collective("Bcast", {B: (begin, begin + 400)}, 1, root=1, size=8 << number)
+    # A multiple of what it is for the next one as well.
+    path = run.write(tmp_path)
+    path.write_text(path.read_text().replace(":50100001:16:", ":50100001:24:"))
+    assert waits(path) == {"mpi_latebroadcast": {"1": 5 * 300}}
+
+
 def test_operations_of_groups_with_roots(tmp_path):
     run = trace(4, (1, 3), (4, 2))
     run.collective("Gather", {A: (1000, 4100), C: (4000, 4100)}, 2, root=1)

@@ -57,6 +57,8 @@ impl What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Collective {
     pub(crate) visit: u32,
+    /// Which call, even if it is not whole.
+    pub(crate) value: i32,
     /// The number of its communicator, if recorded.
     pub(crate) communicator: Option<i64>,
     pub(crate) sent: i64,
@@ -533,7 +535,8 @@ impl Builder<'_> {
         (self.what.lock, self.what.polls) = (None, false);
         if is_call && calls::operation(value).is_some() {
             let Attributes { communicator, sent, received, is_root, .. } = attributes;
-            self.thread.collectives.push(Collective { visit, communicator, sent, received, is_root });
+            let value = value as i32;
+            self.thread.collectives.push(Collective { visit, value, communicator, sent, received, is_root });
         }
         self.attributes = attributes;
         if track == Track::Lock && value == GIVES {
