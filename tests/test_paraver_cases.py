@@ -127,6 +127,55 @@ def test_sizes_say_which_call_is_missing(tmp_path):
     assert waits(path) == {"mpi_latebroadcast": {"1": 5 * 300}}
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_ends_of_an_instant_come_before_begins(order, tmp_path):
+    run = trace(2)
+    run.collective("Barrier", {A: (9000, 9500), B: (9400, 9500)}, 1)
+    run.state(A, 0, 10000, 1)
+    # A call that takes no time, and functions one after the other around which one ends too.
+    instants = {
+        100: [(60000019, 1)],
+        200: [(60000019, 2)],
+        5000: [(50000001, 3), (50000001, 0), (60000019, 0), (60000019, 3)],
+        6000: [(60000019, 0), (60000019, 0), (60000019, 4), (50000001, 1)],
+        6500: [(60000019, 0), (50000001, 0)],
+    }
+    for time, events in instants.items():
+        for event in events[::order]:
+            run.records.append((time, 1, f"2:{run.place(A)}:{time}:{event[0]}:{event[1]}"))
+    path = run.write(tmp_path)
+    rows = whywait.analyze(path, causes=False).severities("time").to_pylist()
+    times = {"/".join(row["callpath"]): round(row["value"] * 1e9) for row in rows if row["rank"] == 0}
+    names = {number: f"type 60000019: value {number}" for number in (1, 2, 3, 4)}
+    expected = {
+        f"main/{names[1]}": 100,
+        f"main/{names[1]}/{names[2]}": 4800,
+        f"main/{names[1]}/{names[3]}": 1000,
+        f"main/{names[4]}/MPI_Send": 500,
+        "main/MPI_Barrier": 500,
+    }
+    assert {path: time for path, time in times.items() if time and path != "main"} == expected
+    assert not [text for text in said(path) if "end" in text]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_locks_that_take_no_time(order, tmp_path):
+    run = Trace(10000, (((2, 1),),))
+    first, second = ((1, 1, thread) for thread in (1, 2))
+    run.events(first, 500, (60000001, 3))
+    run.events(first, 9000, (60000001, 0))
+    instants = {
+        first: {1000: [3, 6], 3000: [5, 0]},
+        second: {2000: [3], 3000: [6, 5, 0], 4000: [3, 6, 5, 0], 5000: [3, 6]},
+    }
+    for thread, times in instants.items():
+        for time, values in times.items():
+            for value in values[::order]:
+                run.records.append((time, 1, f"2:{run.place(thread)}:{time}:60000006:{value}:60000032:16"))
+    path = run.write(tmp_path)
+    assert waits(path) == {"omp_lock_contention_critical": {"0.1": 1000}}
+
+
 def test_operations_of_groups_with_roots(tmp_path):
     run = trace(4, (1, 3), (4, 2))
     run.collective("Gather", {A: (1000, 4100), C: (4000, 4100)}, 2, root=1)

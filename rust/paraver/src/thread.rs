@@ -204,6 +204,8 @@ struct Begin {
     kind: u32,
     value: i64,
     has_ended: bool,
+    /// Those of its own line, if it is a call.
+    arguments: Option<Arguments>,
 }
 
 impl Begin {
@@ -213,13 +215,34 @@ impl Begin {
     }
 }
 
-/// What is recorded with the call that begins in the current instant.
-#[derive(Debug, Default)]
-struct Attributes {
+/// What is recorded of a collective call.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arguments {
     communicator: Option<i64>,
     sent: i64,
     received: i64,
     is_root: bool,
+}
+
+impl Arguments {
+    /// Notes an event; whether it is of a collective call.
+    fn note(&mut self, kind: u32, value: i64) -> bool {
+        match kind {
+            50_100_001 => self.sent = value,
+            50_100_002 => self.received = value,
+            50_100_003 => self.is_root = value != 0,
+            50_100_004 => self.communicator = Some(value),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// What is recorded with the call that begins in the current instant.
+#[derive(Debug, Default)]
+struct Attributes {
+    /// Those in lines without a call.
+    arguments: Arguments,
     /// The address of a lock.
     lock: Option<i64>,
     /// From the nearest to the outermost.
@@ -237,10 +260,6 @@ impl Attributes {
     fn note(&mut self, kind: u32, value: i64) {
         const LAST: u32 = CALLER + LEVELS as u32 - 1;
         match kind {
-            50_100_001 => self.sent = value,
-            50_100_002 => self.received = value,
-            50_100_003 => self.is_root = value != 0,
-            50_100_004 => self.communicator = Some(value),
             LOCK_ADDRESS if value != 0 => self.lock = Some(value),
             CALLER_LINE => self.place = value,
             CALLER..=LAST => {
@@ -274,8 +293,6 @@ struct Builder<'a> {
     held: Vec<(u32, usize)>,
     /// Types that have begun, and how many regions of each ended with those around them.
     known: Vec<(u32, u64)>,
-    /// When the last call ended that made a thread.
-    made: i64,
     /// When the last region ended.
     closed: i64,
     polls: Polls,
@@ -294,7 +311,6 @@ impl Thread {
             open: Vec::new(),
             held: Vec::new(),
             known: Vec::new(),
-            made: i64::MIN,
             closed: i64::MIN,
             polls: Polls::default(),
             attributes: Attributes::default(),
@@ -399,41 +415,68 @@ pub(crate) fn outside(
 impl Builder<'_> {
     fn events<'r>(&mut self, lines: impl Iterator<Item = Line<'r>>, mut versions: Versions<'_>) {
         let mut begins: Vec<Begin> = Vec::new();
+        let mut ends: Vec<(Track, u32)> = Vec::new();
         let mut samples: Vec<(u32, i64)> = Vec::new();
         let mut lines = lines.peekable();
         while let Some(first) = lines.next() {
             let time = first.time;
             begins.clear();
+            ends.clear();
             samples.clear();
             self.attributes.clear();
             let mut line = Some(first);
             while let Some(one) = line {
+                let (mut arguments, mut has_any, known) = (Arguments::default(), false, begins.len());
                 for (kind, value) in one.pairs() {
+                    if arguments.note(kind, value) {
+                        has_any = true;
+                        continue;
+                    }
                     if is_counter(kind) && !self.context.types.contains(&kind) {
                         self.sample((kind, value), &mut samples);
                         continue;
                     }
                     let [event, more] = versions.events(kind, value);
                     if let Some(event) = event {
-                        self.event(time, event, &mut begins);
+                        self.event(time, event, (&mut begins, &mut ends));
                     }
                     if let Some((kind, value)) = more {
                         self.attributes.note(kind, value);
                     }
                 }
+                if has_any {
+                    match begins[known..].iter_mut().find(|begin| begin.track == Track::Mpi) {
+                        Some(begin) => begin.arguments = Some(arguments),
+                        None => one.pairs().for_each(|(kind, value)| _ = self.attributes.arguments.note(kind, value)),
+                    }
+                }
                 line = lines.next_if(|next| next.time == time);
             }
             // The function is that of the new thread.
-            if begins.iter().any(|begin| (begin.track, begin.value) == (Track::Pthread, CREATE)) {
+            let creates = begins.iter().any(|begin| (begin.track, begin.value) == (Track::Pthread, CREATE));
+            if creates {
                 begins.retain(|begin| begin.track != Track::Life);
+            }
+            // It ends with the call, which can end in the same instant.
+            if creates || self.open.last().is_some_and(|open| self.what(open.visit).makes_thread()) {
+                let own = ends.iter().position(|(track, _)| *track == Track::Life);
+                own.map(|at| ends.remove(at));
             }
             if !samples.is_empty() {
                 let mut samples = samples.iter().copied();
                 self.thread.samples.line(time, || samples.next());
             }
-            // A thread that has the lock that it asked for does not wait any more.
-            let ends = |begin: &Begin| begin.is_having() && self.open.iter().any(|open| open.kind == begin.kind);
-            begins.sort_by_key(|begin| (!ends(begin), begin.track.order()));
+            // Whatever the order of records: what is open ends first, then what begins, if anything is left.
+            self.end_open(time, &mut ends, &begins);
+            begins.sort_by_key(|begin| self.order(begin));
+            for (_, kind) in ends.drain(..) {
+                let mut begun = begins.iter_mut();
+                match begun.find(|begin| begin.kind == kind && !begin.has_ended && !begin.is_having()) {
+                    Some(begin) => begin.has_ended = true,
+                    None => self.surplus(time, kind),
+                }
+            }
+            begins.sort_by_key(|begin| (self.order(begin), !begin.has_ended));
             for begin in &begins {
                 self.begin(time, *begin);
             }
@@ -441,10 +484,15 @@ impl Builder<'_> {
     }
 
     #[inline]
-    fn event(&mut self, time: i64, (kind, value): (u32, i64), begins: &mut Vec<Begin>) {
+    fn event(
+        &mut self,
+        time: i64,
+        (kind, value): (u32, i64),
+        (begins, ends): (&mut Vec<Begin>, &mut Vec<(Track, u32)>),
+    ) {
         match Track::of(kind, self.context.types) {
-            Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false }),
-            Some(track) => self.zero(time, (track, kind), begins),
+            Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false, arguments: None }),
+            Some(track) => ends.push((track, kind)),
             None if polling::is_counter(kind) => self.polls.note(time, kind, value),
             None => self.attributes.note(kind, value),
         }
@@ -458,21 +506,20 @@ impl Builder<'_> {
         }
     }
 
-    /// The end of what is open, of what begins in the same instant, or of what began before the trace.
-    fn zero(&mut self, time: i64, (track, kind): (Track, u32), begins: &mut [Begin]) {
-        // That of the new thread, in the call that makes it.
-        let is_in_creation = || self.open.last().is_some_and(|open| self.what(open.visit).makes_thread());
-        if track == Track::Life && (self.made == time || is_in_creation()) {
-            return;
+    /// Ends in an instant what is open, from the innermost region on; leaves the ends of what is not open.
+    fn end_open(&mut self, time: i64, ends: &mut Vec<(Track, u32)>, begins: &[Begin]) {
+        // Who has a lock does not ask for it any more: what ends is what follows.
+        let is_had = |kind: u32| begins.iter().any(|begin| begin.is_having() && begin.kind == kind);
+        let end_of =
+            |ends: &[(Track, u32)], open: &Open| ends.iter().position(|(_, kind)| *kind == open.kind && !is_had(*kind));
+        while let Some(at) = self.open.iter().rev().find_map(|open| end_of(ends, open)) {
+            let (_, kind) = ends.remove(at);
+            self.close(time, kind);
         }
-        let is_open = self.open.iter().any(|open| open.kind == kind);
-        let begun = begins.iter_mut().rev().find(|begin| begin.kind == kind && !begin.has_ended);
-        // Of types whose regions do not nest, what is open ends before the next begins, whatever the order of records.
-        match begun.filter(|_| track.nests() || !is_open) {
-            Some(begin) => return begin.has_ended = true,
-            None if is_open => return self.close(time, kind),
-            None => {}
-        }
+    }
+
+    /// The end of what is not open: it ended early, or began before the trace.
+    fn surplus(&mut self, time: i64, kind: u32) {
         match self.known.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, early)) if *early > 0 => *early -= 1,
             // A lock is not given back in a region of its own.
@@ -482,8 +529,26 @@ impl Builder<'_> {
         }
     }
 
+    /// What begins first of that which begins in one instant.
+    fn order(&self, begin: &Begin) -> (bool, u8, i64) {
+        if begin.track != Track::Lock {
+            return (true, begin.track.order(), 0);
+        }
+        let open = self.open.iter().rev().find(|open| open.kind == begin.kind);
+        let last = match open.map(|open| i64::from(self.what(open.visit).value)) {
+            Some(value) => value,
+            None if self.held.iter().any(|(kind, _)| *kind == begin.kind) => HAS,
+            None => GIVES,
+        };
+        // A thread asks for a lock, has it, gives it back, and asks again.
+        let place = |value| [ASKS, HAS, GIVES].iter().position(|known| *known == value).unwrap_or(0) as i64;
+        let since = (place(begin.value) - place(last) + 2) % 3;
+        // A thread that has the lock that it asked for does not wait any more.
+        (!(open.is_some() && begin.is_having()), begin.track.order(), since)
+    }
+
     fn begin(&mut self, time: i64, begin: Begin) {
-        let Begin { track, kind, value, has_ended } = begin;
+        let Begin { track, kind, value, has_ended, arguments } = begin;
         let before = self.open.iter().rev().find(|open| open.kind == kind).map(|open| open.visit);
         if before.is_some() && !track.nests() {
             self.close(time, kind);
@@ -534,7 +599,7 @@ impl Builder<'_> {
         let visit = self.open(poll.unwrap_or(time), region, (kind, i32::try_from(value).unwrap_or(i32::MAX)));
         (self.what.lock, self.what.polls) = (None, false);
         if is_call && calls::operation(value).is_some() {
-            let Attributes { communicator, sent, received, is_root, .. } = attributes;
+            let Arguments { communicator, sent, received, is_root } = arguments.unwrap_or(attributes.arguments);
             let value = value as i32;
             self.thread.collectives.push(Collective { visit, value, communicator, sent, received, is_root });
         }
@@ -602,9 +667,6 @@ impl Builder<'_> {
         while let Some(open) = self.open.pop() {
             self.thread.visits[open.visit as usize].end = time;
             if open.kind == kind {
-                if self.what(open.visit).makes_thread() {
-                    self.made = time;
-                }
                 return;
             }
             self.thread.odd.crossings += 1;
