@@ -176,6 +176,28 @@ def test_locks_that_take_no_time(order, tmp_path):
     assert waits(path) == {"omp_lock_contention_critical": {"0.1": 1000}}
 
 
+def test_calls_within_one_tick_take_a_message_each(tmp_path):
+    run = Trace(100, (((1, 1),) * 2,), ((1, 1, (1, 2)),), "_us")
+    for tag in range(2):
+        receive = run.call(A, "Recv", 50, 50)
+        run.message(run.call(B, "Send", 5, 5), receive, receive, tag=tag)
+    # The message that is sent last was posted first, and what completes it begins where the other post ends.
+    posts = [run.call(A, "Irecv", 60, 60), run.call(A, "Irecv", 60, 61)]
+    ends = [run.call(A, "Wait", 61, 90), run.call(A, "Wait", 90, 90)]
+    for begin, number in ((63, 1), (82, 0)):
+        run.message(run.call(B, "Isend", begin, begin + 1), posts[number], ends[number], tag=number)
+    # Calls of one tick have sizes and a communicator of their own.
+    run.collective("Bcast", {A: (95, 95), B: (95, 95)}, 1, root=2)
+    run.collective("Allreduce", {A: (95, 98), B: (97, 98)}, 1, size=16)
+    path = run.write(tmp_path)
+    assert waits(path) == {
+        "mpi_latesender": {"0": 21},
+        "mpi_lswo_same": {"0": 21},
+        "mpi_wait_nxn": {"0": 2},
+    }
+    assert said(path) == []
+
+
 def test_operations_of_groups_with_roots(tmp_path):
     run = trace(4, (1, 3), (4, 2))
     run.collective("Gather", {A: (1000, 4100), C: (4000, 4100)}, 2, root=1)

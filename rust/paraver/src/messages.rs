@@ -1,6 +1,9 @@
 //! Messages: by which calls they are sent, posted, received, and completed.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::calls::{self, Part};
 use crate::processes::{Comms, Processes};
@@ -79,7 +82,11 @@ impl Messages {
     ) -> Self {
         let mut messages = Self { links: room(&records, threads.len()), ..Self::default() };
         messages.list.reserve_exact(records.len());
-        records.retain(|record| messages.add(record, threads, processes, comms));
+        let mut ends = Ends::new(&records, threads).into_iter();
+        records.retain(|record| {
+            let ends = ends.next().unwrap_or_default();
+            messages.add(record, ends, threads, (&*processes, &mut *comms))
+        });
         let Self { list, links, inferred, odd, unmatched } = &mut messages;
         for (number, (thread, links)) in (0..).zip(threads.iter().zip(links.iter_mut())) {
             // Receives complete in the order in which they were posted.
@@ -103,7 +110,13 @@ impl Messages {
     }
 
     /// Adds a message, if it is known which calls send and receive it.
-    fn add(&mut self, record: &scan::Message, threads: &[Thread], processes: &Processes, comms: &mut Comms) -> bool {
+    fn add(
+        &mut self,
+        record: &scan::Message,
+        ends: Ends,
+        threads: &[Thread],
+        (processes, comms): (&Processes, &mut Comms),
+    ) -> bool {
         let [from, to] = [record.sender, record.receiver].map(|thread| processes.of_threads[thread as usize]);
         let application = processes.list[from as usize].application;
         if application != processes.list[to as usize].application {
@@ -111,9 +124,8 @@ impl Messages {
             return false;
         }
         let (sender, receiver) = (&threads[record.sender as usize], &threads[record.receiver as usize]);
-        let sending = sender.sends(record.sent);
-        let received = receiver.receives(record.received);
-        let (Some(sending), Some((received, posted))) = (sending, received) else {
+        let Ends { sending, received, posted } = ends;
+        let (Some(sending), Some(received)) = (sending, received) else {
             self.odd.without_call += 1;
             return false;
         };
@@ -163,38 +175,143 @@ impl Thread {
     }
 
     /// The places among calls of those that begin at a time.
-    fn beginning(&self, time: i64) -> impl Iterator<Item = usize> {
-        let first = self.calls.partition_point(|visit| self.visits[*visit as usize].begin < time);
-        (first..self.calls.len()).take_while(move |at| self.call(*at).is_some_and(|call| call.begin == time))
+    fn beginning(&self, time: i64) -> Range<usize> {
+        self.at(time, |call| call.begin)
     }
 
     /// The places among calls of those that end at a time.
-    fn ending(&self, time: i64) -> impl Iterator<Item = usize> {
-        let first = self.calls.partition_point(|visit| self.visits[*visit as usize].end < time);
-        (first..self.calls.len()).take_while(move |at| self.call(*at).is_some_and(|call| call.end == time))
+    fn ending(&self, time: i64) -> Range<usize> {
+        self.at(time, |call| call.end)
+    }
+
+    fn at(&self, time: i64, of: impl Fn(&Visit) -> i64) -> Range<usize> {
+        let of = |visit: &u32| of(&self.visits[*visit as usize]);
+        let first = self.calls.partition_point(|visit| of(visit) < time);
+        first..first + self.calls[first..].partition_point(|visit| of(visit) <= time)
+    }
+
+    /// Which of some calls takes a message: the first one that can, and has not taken as many as it can. `other` is the
+    /// other time of these calls, if it is known.
+    fn takes(&self, calls: Range<usize>, other: Option<i64>, role: Role, taken: &mut Taken) -> Option<usize> {
+        let share = |at: usize| role.share(self.what(&self.visits[self.calls[at] as usize]).value);
+        let is_it = |at: &usize| {
+            let has_time = |call: &Visit| other.is_none_or(|time| role.other(call) == time);
+            self.call(*at).is_some_and(has_time) && share(*at) != Share::None
+        };
+        if calls.len() < 2 {
+            return calls.into_iter().find(is_it);
+        }
+        let from = taken.entry((role, calls.start, other)).or_insert(calls.start);
+        let found = (*from..calls.end).find(is_it)?;
+        *from = found + usize::from(share(found) == Share::One);
+        Some(found)
     }
 
     /// The call that sends a message: it begins then, or, where it starts a persistent request, is open then.
-    fn sends(&self, [begin, left]: [i64; 2]) -> Option<u32> {
-        let ends = |at: &usize| self.call(*at).is_some_and(|call| call.end == left);
-        let found = self.beginning(begin).find(ends).or_else(|| self.beginning(begin).next());
-        let at = found.or_else(|| {
-            let after = self.calls.partition_point(|visit| self.visits[*visit as usize].begin <= begin);
-            after.checked_sub(1).filter(|at| self.call(*at).is_some_and(|call| begin <= call.end))
+    fn sends(&self, [begin, left]: [i64; 2], taken: &mut Taken) -> Option<u32> {
+        let begun = self.beginning(begin);
+        let found = self.takes(begun.clone(), Some(left), Role::Send, taken);
+        let found = found.or_else(|| begun.clone().find(|at| self.call(*at).is_some_and(|call| call.end == left)));
+        let at = found.or_else(|| begun.clone().next()).or_else(|| {
+            let before = begun.end.checked_sub(1);
+            before.filter(|at| self.call(*at).is_some_and(|call| begin <= call.end))
         })?;
         Some(self.calls[at])
     }
 
     /// The call that receives a message, and the one that posted the receive if it is another one.
-    fn receives(&self, [posted, arrived]: [i64; 2]) -> Option<(u32, Option<u32>)> {
-        let begins = |at: &usize| self.call(*at).is_some_and(|call| call.begin == posted);
-        if let Some(at) = self.ending(arrived).find(begins) {
+    fn receives(&self, [posted, arrived]: [i64; 2], taken: &mut Taken) -> Option<(u32, Option<u32>)> {
+        let ended = self.ending(arrived);
+        if let Some(at) = self.takes(ended.clone(), Some(posted), Role::Receive, taken) {
             return Some((self.calls[at], None));
         }
-        let received = self.ending(arrived).next()?;
-        let post = self.ending(posted).next().or_else(|| self.beginning(posted).next());
+        let completing = self.takes(ended.clone(), None, Role::Complete, taken);
+        let begins = |at: &usize| self.call(*at).is_some_and(|call| call.begin == posted);
+        if let (None, Some(at)) = (completing, ended.clone().find(begins)) {
+            return Some((self.calls[at], None));
+        }
+        let received = completing.or_else(|| ended.clone().next())?;
+        let posting = self.ending(posted);
+        let post = self.takes(posting.clone(), None, Role::Post, taken);
+        let post = post.or_else(|| posting.clone().next()).or_else(|| self.beginning(posted).next());
         let post = post.filter(|at| *at < received).map(|at| self.calls[at]);
         Some((self.calls[received], post))
+    }
+}
+
+/// What a call can do with messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Role {
+    Send,
+    /// From the post to the end.
+    Receive,
+    Post,
+    /// It completes what another call posted.
+    Complete,
+}
+
+/// With how many messages a call can do that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    None,
+    One,
+    Many,
+}
+
+impl Role {
+    fn share(self, value: i32) -> Share {
+        match (self, value) {
+            (Self::Send, 1 | 3 | 33..=38 | 41 | 42 | 123)
+            | (Self::Receive, 2 | 41 | 42 | 192)
+            | (Self::Post, 4 | 123 | 193)
+            | (Self::Complete, 5 | 39 | 59 | 126) => Share::One,
+            // What is not whole can be anything.
+            (_, 0) | (Self::Send | Self::Post, 124) | (Self::Complete, 6 | 60 | 125 | 128) => Share::Many,
+            _ => Share::None,
+        }
+    }
+
+    /// The time of a call by which it was not found.
+    fn other(self, call: &Visit) -> i64 {
+        if self == Self::Send { call.end } else { call.begin }
+    }
+}
+
+/// From which call on those of one time, by the first of them and their other time, can take a message.
+type Taken = FxHashMap<(Role, usize, Option<i64>), usize>;
+
+/// The calls of a message.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    sending: Option<u32>,
+    received: Option<u32>,
+    /// The call that posted the receive, if it is another one.
+    posted: Option<u32>,
+}
+
+impl Ends {
+    /// Those of all messages. Several calls of a thread can have the same times where ticks are long: then those that
+    /// send, and those that were posted, first take what comes first.
+    fn new(records: &[scan::Message], threads: &[Thread]) -> Vec<Self> {
+        let mut found = vec![Self::default(); records.len()];
+        let mut taken: Vec<Taken> = vec![Taken::default(); threads.len()];
+        for (record, ends) in records.iter().zip(&mut found) {
+            let sender = record.sender as usize;
+            ends.sending = threads[sender].sends(record.sent, &mut taken[sender]);
+        }
+        let mut order: Vec<u32> = (0..records.len() as u32).collect();
+        order.sort_by_key(|at| {
+            let record = &records[*at as usize];
+            (record.receiver, record.received[1], record.received[0])
+        });
+        for at in order {
+            let record = &records[at as usize];
+            let receiver = record.receiver as usize;
+            if let Some((received, posted)) = threads[receiver].receives(record.received, &mut taken[receiver]) {
+                (found[at as usize].received, found[at as usize].posted) = (Some(received), posted);
+            }
+        }
+        found
     }
 }
 
