@@ -392,6 +392,11 @@ def test_order_of_lines_of_one_instant_does_not_matter(tmp_path):
         ("#Paraver (1):5_ns:0:1:0()\n", 3, "the header has no tasks"),
         ("#Paraver (1):5_ns:0:1:1(1:1)\n2:1:1:1:1:3:6000050:51\n", 3, "types of events: 6000050"),
         ("#Paraver (1):5_ns:0:1:1(1:1)\n2:1:1:1:1:3:50000001:1\n2:1:1", 3, "line 3 is cut off: 1 whole records"),
+        (
+            "#Paraver (1):5_ns:0:1:1(1:1)\n2:1:1:1:1:3:50000001:1\n2:1:1:1:1:4:7\n",
+            3,
+            "line 3 is cut off: 1 whole records",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused(text, code, said, tmp_path, capsys):

@@ -341,15 +341,36 @@ pub(crate) fn scan(mut input: impl Read, places: &Places) -> std::io::Result<Sca
             Err(error) => return Err(error),
         };
         if read == 0 {
+            // The last line can be cut off and end nevertheless.
+            let last = memchr::memrchr(b'\n', &block[..block.len().saturating_sub(1)]).map_or(0, |end| end + 1);
+            if is_short(&block[last..]) {
+                block.truncate(last);
+                all.is_cut = true;
+            }
             all.block(&block, places, parts);
             all.threads.iter_mut().for_each(Records::shrink);
             return Ok(all);
         }
-        if let Some(end) = memchr::memrchr(b'\n', &block) {
+        // All but the last line, whether it is whole or not.
+        let end = memchr::memrchr(b'\n', &block).and_then(|end| memchr::memrchr(b'\n', &block[..end]));
+        if let Some(end) = end {
             all.block(&block[..=end], places, parts);
             block.drain(..=end);
         }
     }
+}
+
+/// Whether a record has fewer fields than it must have.
+fn is_short(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    let fields = line.split(|byte| *byte == b':').count();
+    let least = match line {
+        [b'1' | b'2', b':', ..] => 8,
+        [b'3', b':', ..] => 15,
+        _ => return false,
+    };
+    // Each type of events has a value.
+    fields < least || line[0] == b'2' && fields % 2 != 0 || line.ends_with(b":")
 }
 
 /// Whether an error is that compressed data end too early, or are damaged.
