@@ -94,7 +94,7 @@ def test_a_warning_says_how_much_rests_on_an_assumption(tmp_path):
     result = whywait.analyze(trace_from_text(text, tmp_path))
     first = result.warnings[0]
     assert first["kind"] == "never_left"
-    assert "8.000 s rest on this assumption" in first["text"]
+    assert "; 1 case, of 8.00 s, rests on this assumption" in first["text"]
 
 
 def test_nested_teams_idle_only_while_the_first_thread_is_alone(tmp_path):

@@ -170,7 +170,9 @@ class Run:
             self._opened = _native.Run(path, **self._options)
         except (_native.ArchiveError, _native.UsageError) as error:
             if hint := _suggestion(Path(path)):
-                error.add_note(hint)
+                # The reader of a format can have said it.
+                if hint not in str(error):
+                    error.add_note(hint)
             elif (known := _foreign(Path(path))) is not None:
                 raise _native.ArchiveError(known) from error
             raise

@@ -39,6 +39,15 @@ use crate::run::locations_table;
 use crate::sampling;
 use crate::waits;
 
+/// A time with three significant digits and a unit that fits.
+fn duration(seconds: f64) -> String {
+    let units = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| seconds >= unit * 0.9995).unwrap_or(units[3]);
+    let value = seconds / unit;
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.decimals$} {name}")
+}
+
 impl Analysis {
     /// A table of all cells: integer severities, costs, cells of the replayed queues, and times of sampled call paths.
     fn cells(
@@ -454,7 +463,10 @@ impl Analysis {
             let detail = first.and_then(|first| first.detail.as_ref());
             let mut text = kind.text().to_owned();
             if note.assumed > 0 {
-                write!(text, "; {:.3} s rest on this assumption", self.seconds(note.assumed)).expect("a text");
+                let (count, time) = (note.count, duration(self.seconds(note.assumed)));
+                let cases = if count == 1 { "1 case, of" } else { &format!("{count} cases, of together") };
+                let verb = if count == 1 { "rests" } else { "rest" };
+                write!(text, "; {cases} {time}, {verb} on this assumption").expect("a text");
             }
             if let Some(detail) = detail {
                 write!(text, "; first: {detail}").expect("a text");
