@@ -404,6 +404,59 @@ def test_nobody_waits_while_nothing_is_recorded(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(("kind", "off", "on"), [(40000012, 0, 1), (40000018, 2, 1)])
+@pytest.mark.parametrize("has_states", [True, False])
+def test_nobody_waits_while_events_say_that_nothing_is_recorded(kind, off, on, has_states, tmp_path):
+    run = trace(2)
+    receive = run.call(A, "Recv", 1000, 5000)
+    run.message(run.call(B, "Send", 4000, 4100), receive, receive)
+    run.events(A, 2000, (kind, off))
+    run.events(A, 3000, (kind, on))
+    run.events(A, 7000, (kind, off))
+    run.state(A, 0, 1000, 1)
+    run.state(A, 5000, 10000, 1)
+    if not has_states:
+        run.records = [record for record in run.records if not record[2].startswith("1:")]
+    path = run.write(tmp_path)
+    assert waits(path) == {}
+    assert said(path) == [
+        "call in which recording was off: 1, whose waiting is unknown",
+        "message of a call that is not whole: 1, left out",
+    ]
+    rows = whywait.analyze(path, causes=False).severities("time").to_pylist()
+    times = {row["callpath"][-1]: round(row["value"] * 1e9) for row in rows if row["rank"] == 0}
+    assert (times["main"], times["tracing disabled"]) == (1000 + 2000, 3000)
+
+
+def test_a_flush_that_only_events_tell_is_no_computation(tmp_path):
+    run = trace(2)
+    run.collective("Barrier", {A: (1000, 2000), B: (1500, 2000)}, 1)
+    run.events(A, 3000, (40000003, 1))
+    run.events(A, 3500, (40000003, 0))
+    run.events(B, 3000, (54000000, 1), (54001000, 10))
+    for thread, begin in ((A, 1000), (B, 1500)):
+        run.state(thread, 0, begin, 1)
+        run.state(thread, 2000, 10000, 1)
+    path = run.write(tmp_path)
+    rows = whywait.analyze(path, causes=False).severities("time").to_pylist()
+    times = {row["callpath"][-1]: round(row["value"] * 1e9) for row in rows if row["rank"] == 0}
+    assert times == {"main": 1000 + 7500, "MPI_Barrier": 1000, "flush": 500}
+    assert said(path) == ["event that says what calls did, instead of the calls: 2, whose waiting is unknown"]
+
+
+def test_calls_for_files_have_names_without_labels(tmp_path):
+    run = trace(1)
+    for number, value in enumerate((150, 195, 210)):
+        run.events(A, 100 + 100 * number, (50000005, value))
+        run.events(A, 150 + 100 * number, (50000005, 0))
+    names = set(whywait.open(run.write(tmp_path)).definitions["Region"]["name"].to_pylist())
+    assert names >= {
+        "MPI_File_write_at_all",
+        "MPI_File_... begin or end (195)",
+        "MPI_File_... ordered or shared (210)",
+    }
+
+
 def test_states_are_calls_where_no_call_is_recorded(tmp_path):
     run = trace(2)
     run.collective("Barrier", {A: (1000, 2000), B: (1500, 2000)}, 1)

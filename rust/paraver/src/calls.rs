@@ -62,9 +62,23 @@ pub(crate) const fn is_mpi(kind: u32) -> bool {
     kind >= POINT_TO_POINT && kind <= FILES
 }
 
+/// Whether a type says what calls did between two bursts of computation, instead of the calls.
+pub(crate) const fn is_statistic(kind: u32) -> bool {
+    kind >= 54_000_000 && kind < 55_000_000
+}
+
 /// The name without a label for it.
 pub(crate) fn name(value: i64) -> Option<&'static str> {
     NAMES.binary_search_by_key(&value, |(known, _)| i64::from(*known)).ok().map(|at| NAMES[at].1)
+}
+
+/// The name of a call for files that has none of its own: which of a group it is, is not known without a label.
+pub(crate) fn file_access(value: i64) -> String {
+    match value {
+        195..=202 => format!("MPI_File_... begin or end ({value})"),
+        203..=210 => format!("MPI_File_... ordered or shared ({value})"),
+        _ => format!("MPI_File_... ({value})"),
+    }
 }
 
 /// What a call does with messages.

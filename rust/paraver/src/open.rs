@@ -272,6 +272,8 @@ impl Notes<'_> {
         self.count(OddityKind::Missing, "call open at the end", sum(|odd| odd.open_at_end), "");
         let off = "call in which recording was off";
         self.count(OddityKind::Missing, off, sum(|odd| odd.paused), ", whose waiting is unknown");
+        let statistics = "event that says what calls did, instead of the calls";
+        self.count(OddityKind::Missing, statistics, sum(|odd| odd.statistics), ", whose waiting is unknown");
         let states = "state of communication without a call";
         self.count(OddityKind::Missing, states, sum(|odd| odd.only_states), ", a region of its own");
         let [running, all] = [|odd: &Odd| odd.running_in_calls, |odd: &Odd| odd.with_states]

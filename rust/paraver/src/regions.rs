@@ -141,6 +141,7 @@ impl<'a> Regions<'a> {
             let name = match (label, calls::name(value)) {
                 (Some(label), _) => label.to_owned(),
                 (None, Some(call)) => format!("MPI_{call}"),
+                (None, None) if kind == calls::FILES => calls::file_access(value),
                 (None, None) => format!("type {kind}: value {value}"),
             };
             let place_label = self.labels.of_value(CALLER_LINE, place);

@@ -198,7 +198,7 @@ mod tests {
             for known in [state(0, 12, 1), state(12, 14, 5), state(14, 16, busy), state(16, 20, 5), state(20, 40, 1)] {
                 states.state(known);
             }
-            let gaps = Gaps::new(states, 40, |state| state as u32);
+            let gaps = Gaps::new(states, &[], 40, |state| state as u32);
             let visits = vec![visit(12, 20, 0, 0), visit(20, 20, 0, 0), visit(30, 35, 0, 0)];
             let thread = Thread { visits, whats: vec![barrier.clone()], gaps, ..Thread::default() };
             assert_eq!(thread.working_barriers().len(), 1 + count, "{busy}");

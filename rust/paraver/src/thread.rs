@@ -9,7 +9,7 @@ use crate::polling::{self, Polls};
 use crate::pthreads::{self, CREATE, LIFE};
 use crate::records::{Line, Records};
 use crate::regions::{CALLER, CALLER_LINE, FUNCTION, LEVELS, Region, Regions, UNKNOWN_CALLERS};
-use crate::states::Gaps;
+use crate::states::{self, Gaps, Switch};
 use crate::versions::Versions;
 
 /// Stands for nothing.
@@ -85,6 +85,8 @@ pub(crate) struct Odd {
     pub(crate) open_at_end: u64,
     /// Calls during which nothing was recorded for a time.
     pub(crate) paused: u64,
+    /// Events that say how many calls there were, instead of calls.
+    pub(crate) statistics: u64,
     /// States of communication without a call.
     pub(crate) only_states: u64,
     /// Ticks in calls in which the thread was running, and all ticks of a thread with states.
@@ -297,6 +299,8 @@ struct Builder<'a> {
     closed: i64,
     polls: Polls,
     attributes: Attributes,
+    /// What the recorder did.
+    switches: Vec<Switch>,
 }
 
 impl Thread {
@@ -314,6 +318,7 @@ impl Thread {
             closed: i64::MIN,
             polls: Polls::default(),
             attributes: Attributes::default(),
+            switches: Vec::new(),
         };
         if context.is_first && !records.is_empty() {
             let region = builder.regions.program();
@@ -324,12 +329,15 @@ impl Thread {
             Some(sorted) => builder.events(sorted.into_iter(), versions),
             None => builder.events(records.lines(), versions),
         }
-        let Builder { mut regions, mut whats, mut thread, .. } = builder.end();
+        let Builder { mut regions, mut whats, mut thread, switches, .. } = builder.end();
         let region = regions.of(openmp::PART, 0, 0);
         thread.part = whats.add(What { region, kind: openmp::PART, ..What::default() });
-        thread.gaps = Gaps::new(records, context.end, |state| regions.state(state));
+        let has_states = records.states().next().is_some();
+        thread.gaps = Gaps::new(records, &switches, context.end, |state| regions.state(state));
         thread.pause(&mut whats);
-        thread.compare_states(&whats.list, context.end);
+        if has_states {
+            thread.compare_states(&whats.list, context.end);
+        }
         thread.regions = regions.into_list();
         thread.whats = whats.list;
         thread.visits.shrink_to_fit();
@@ -493,6 +501,8 @@ impl Builder<'_> {
         match Track::of(kind, self.context.types) {
             Some(track) if value != 0 => begins.push(Begin { track, kind, value, has_ended: false, arguments: None }),
             Some(track) => ends.push((track, kind)),
+            None if states::is_switch(kind) => self.switches.push((time, kind, value)),
+            None if calls::is_statistic(kind) => self.thread.odd.statistics += 1,
             None if polling::is_counter(kind) => self.polls.note(time, kind, value),
             None => self.attributes.note(kind, value),
         }
