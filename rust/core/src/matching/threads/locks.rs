@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::diagnostics::{DiagnosticKind, Diagnostics};
 use crate::ids::{InstanceId, LocationId};
-use crate::trace::columns::Lock;
+use crate::trace::columns::{Lock, Team};
 use crate::trace::locations::Process;
 use crate::trace::{NONE, RegionClass, Shard, Trace};
 
@@ -283,7 +283,9 @@ fn ordered(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ThreadLock> {
     }
     let mut all: Vec<(LockKey, Ownership)> = Vec::new();
     for location in process.locations {
-        let teams = shard.teams.of(shard.local(location));
+        // Teams that have begun, the innermost last, without those that have ended.
+        let mut teams = shard.teams.of(shard.local(location)).iter().peekable();
+        let mut open: Vec<&Team> = Vec::new();
         let mut waiting = InstanceId::NONE;
         for instance in shard.instances_of(location) {
             match trace.class(shard, instance) {
@@ -293,7 +295,12 @@ fn ordered(trace: &Trace, shard: &Shard, process: &Process) -> Vec<ThreadLock> {
                     let is_around = |outer: InstanceId| {
                         outer.is_some() && shard.enter(outer) <= time.start && shard.leave(outer) >= time.end
                     };
-                    let team = teams.iter().rev().find(|team| is_around(team.instance));
+                    let has_begun = |of: InstanceId| of.is_none() || shard.enter(of) <= time.start;
+                    while let Some(team) = teams.next_if(|team| has_begun(team.instance)) {
+                        open.extend(team.instance.is_some().then_some(team));
+                    }
+                    while open.pop_if(|team| shard.leave(team.instance) < time.start).is_some() {}
+                    let team = open.iter().rev().find(|team| is_around(team.instance));
                     let key = LockKey::Ordered {
                         fork: team.map_or(NONE, |team| team.fork),
                         region: trace.tree.region(shard.callpath(instance)).number(),

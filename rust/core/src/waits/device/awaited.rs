@@ -43,6 +43,7 @@ impl<'a> Streams<'a> {
                 streams.records.entry(event).or_default().push((call.enter, stream));
             }
         }
+        streams.records.values_mut().for_each(|of_event| of_event.sort_by_key(|(time, _)| *time));
         streams
     }
 
@@ -61,7 +62,8 @@ impl<'a> Streams<'a> {
         let streams = match kind {
             DeviceCall::AwaitEvent => {
                 let records = self.records.get(&call.detail(self.details, |detail| detail.event)?)?;
-                let &(until, stream) = records.iter().rfind(|(time, _)| *time < call.enter)?;
+                let before = records.partition_point(|(time, _)| *time < call.enter);
+                let &(until, stream) = records[..before].last()?;
                 return Some((vec![stream], until));
             }
             DeviceCall::AwaitStream => self.named(call).map_or_else(|| those(&|_, _| true), |stream| vec![stream]),
