@@ -457,6 +457,19 @@ def test_calls_for_files_have_names_without_labels(tmp_path):
     }
 
 
+def test_a_late_receiver_of_an_exchange_is_inferred_with_its_completion(tmp_path):
+    run = trace(2)
+    send, post = run.call(A, "Issend", 1000, 1100), run.call(A, "Irecv", 1200, 1300)
+    run.message(run.call(B, "Send", 3000, 3100), post, run.call(A, "Waitall", 1400, 5100))
+    receive = run.call(B, "Recv", 5000, 5100)
+    run.message(send, receive, receive)
+    result = whywait.analyze(run.write(tmp_path))
+    (wait,) = [wait for wait in result.wait_states().to_pylist() if wait["kind"] == "mpi_exchange_latereceiver"]
+    assert (wait["inferred"], round(wait["waiting"] * 1e9)) == (True, 2000)
+    (note,) = [note for note in result.warnings if note["kind"] == "inferred_completion"]
+    assert "1 case, of 2.00 us, rests on this assumption" in note["text"]
+
+
 def test_states_are_calls_where_no_call_is_recorded(tmp_path):
     run = trace(2)
     run.collective("Barrier", {A: (1000, 2000), B: (1500, 2000)}, 1)

@@ -42,6 +42,9 @@ use crate::trace::{RegionClass, Shard, Trace};
 /// The property of an archive whose reader inferred which calls complete non-blocking sends.
 pub const INFERRED_COMPLETIONS: &str = "WHYWAIT::INFERRED_COMPLETIONS";
 
+/// What is said of such waits.
+const INFERRED: DiagnosticKind = DiagnosticKind::InferredCompletion;
+
 /// Decides which possible Late Receivers of a shard's sends count.
 ///
 /// `candidates` has the time for which calls waited for the sender of one of their receives, ticks.
@@ -95,6 +98,10 @@ pub fn detect(
     let mut cells = Accumulator::new(&trace.tree);
     let properties = &trace.recording().anchor().properties;
     let has_inferred = properties.iter().any(|(name, _)| name == INFERRED_COMPLETIONS);
+    let is_completion_inferred = |late: &LateReceiver| {
+        let send = &shard.sends.rows[late.row as usize];
+        has_inferred && send.complete != send.instance
+    };
     let location_of = |late: &LateReceiver| {
         let complete = shard.sends.rows[late.row as usize].complete;
         shard.owner(shard.location_of(&shard.sends, late.row), complete)
@@ -107,12 +114,11 @@ pub fn detect(
         cells.add(count, callpath, 1);
         let cause = (late.location, late.instance);
         let wait = WaitState::new(Metric::LateReceiver, (here, send.complete), late.waiting, cause);
-        let is_inferred = has_inferred && send.complete != send.instance;
+        let is_inferred = is_completion_inferred(late);
         findings.waits.push(WaitState { is_inferred, ..wait });
         if is_inferred {
-            let kind = DiagnosticKind::InferredCompletion;
-            findings.diagnostics.add(kind, here, shard.enter(send.complete));
-            findings.diagnostics.assume(kind, late.waiting);
+            findings.diagnostics.add(INFERRED, here, shard.enter(send.complete));
+            findings.diagnostics.assume(INFERRED, late.waiting);
         }
     });
     each_location(&mut cells, &exchanges, location_of, |cells, late, here| {
@@ -120,8 +126,13 @@ pub fn detect(
         cells.add(Metric::ExchangeLateReceiver, shard.callpath(complete), late.waiting);
         let cause = (late.location, late.instance);
         let wait = WaitState::new(Metric::ExchangeLateReceiver, (here, complete), late.waiting, cause);
-        let is_inferred = late.protocol != Protocol::Rendezvous;
+        // That it needed its receiver, or that it completed the send.
+        let is_inferred = late.protocol != Protocol::Rendezvous || is_completion_inferred(late);
         findings.waits.push(WaitState { is_inferred, ..wait });
+        if is_completion_inferred(late) {
+            findings.diagnostics.add(INFERRED, here, shard.enter(complete));
+            findings.diagnostics.assume(INFERRED, late.waiting);
+        }
     });
     findings.severities = cells.finish();
     findings
