@@ -381,6 +381,32 @@ def test_order_of_lines_of_one_instant_does_not_matter(tmp_path):
         agree(waits(path), right)
 
 
+@shared
+@pytest.mark.parametrize("case", ["p2p", "collectives", "chopped", "openmp"])
+def test_order_of_lines_of_one_instant_does_not_matter_in_the_cases(case, tmp_path):
+    def found(path: Path) -> tuple[Any, ...]:
+        result = whywait.analyze(path, causes=False)
+        rows = [
+            (wait["kind"], wait["rank"], wait["thread"], wait["path"], round(wait["waiting"] * 1e9))
+            for wait in result.wait_states().to_pylist()
+        ]
+        times = {
+            (row["rank"], "/".join(row["callpath"])): round(row["value"] * 1e9)
+            for row in result.severities("time").to_pylist()
+        }
+        return rows, times, [text for text in oddities(path) if "order" not in text]
+
+    lines = (CASES / case / "trace.prv").read_text().splitlines()
+    (tmp_path / "run.pcf").write_text((CASES / case / "trace.pcf").read_text())
+    records = [line for line in lines if line[0] in "123"]
+    others = [line for line in lines if line[0] not in "123"]
+    right = found(CASES / case / "trace.prv")
+    for seed in range(3):
+        order = random.Random(seed)  # noqa: S311
+        mixed = sorted(records, key=lambda line: (int(line.split(":")[5 + (line[0] == "3")]), order.random()))
+        assert found(write(tmp_path, "\n".join([*others, *mixed]) + "\n")) == right
+
+
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
