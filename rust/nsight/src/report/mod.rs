@@ -40,6 +40,8 @@ const JOINED: &str = "apiId";
 const NORMALIZED: i64 = 100_000_000_000_000_000;
 /// A time beyond is none, ns.
 const LATEST: i64 = 1 << 61;
+/// The end of what the session cuts, until it is known when that is.
+const CUT: i64 = i64::MAX;
 /// The lowest severity of what is worth a word.
 const WARNING: i64 = 2;
 /// Characters of a message that are shown.
@@ -233,6 +235,7 @@ impl Reader {
         self.scheduling()?;
         self.end_threads();
         self.works()?;
+        self.end_works();
         self.syncs()?;
         self.rest();
         Ok(())
@@ -388,7 +391,7 @@ impl Reader {
             row.leave_out();
             return false;
         };
-        let end = end.unwrap_or(i64::MAX);
+        let end = end.unwrap_or(CUT);
         self.thread(thread).spans.push(Span { begin, end, detail, name, kind });
         true
     }
@@ -525,7 +528,7 @@ impl Reader {
             let has_tags = find(&self.database, name).is_some_and(|table| table.column("tag").is_some());
             let has_messages = has_tags || table != MpiTable::PointToPoint;
             self.scan(name, &columns, |reader, row| {
-                let (Some((begin, Some(end))), Some(thread)) = (times(row), row.integer(2)) else {
+                let (Some((begin, end)), Some(thread)) = (times(row), row.integer(2)) else {
                     return row.leave_out();
                 };
                 let text = row.integer(3);
@@ -536,13 +539,14 @@ impl Reader {
                 let peer = if has_messages { peer } else { ABSENT };
                 let [size, received, request] = [8, 9, 10].map(&mut value);
                 let own = (thread & THREAD) as u32;
+                let (until, end) = (end.unwrap_or(begin), end.unwrap_or(CUT));
                 let row =
                     MpiRow { begin, end, thread: own, comm, comm_uid, peer, tag, size, received, request, name, table };
                 reader.process(thread).mpi.push(row);
                 let thread = reader.thread(thread);
                 thread.mpi_calls += 1;
                 thread.begins_mpi |= begins;
-                thread.until = thread.until.max(end);
+                thread.until = thread.until.max(until);
             })?;
         }
         let columns =
@@ -562,10 +566,10 @@ impl Reader {
     /// Calls of the operating system: short ones, of which a report may have more than of all else, are left out.
     fn system(&mut self) -> Result<()> {
         self.scan("OSRT_API", &["start", "end", "globalTid", "nameId"], |reader, row| {
-            let (Some((begin, Some(end))), thread, name) = (times(row), row.integer(2), row.integer(3)) else {
+            let (Some((begin, end)), thread, name) = (times(row), row.integer(2), row.integer(3)) else {
                 return row.leave_out();
             };
-            if end - begin >= SHORTEST_SYSTEM_CALL {
+            if end.is_none_or(|end| end - begin >= SHORTEST_SYSTEM_CALL) {
                 let name = reader.report.names.of(name);
                 reader.span(row, thread, (name, Kind::System, NO_DETAIL));
             }
@@ -593,8 +597,7 @@ impl Reader {
                 "demangledName",
             ];
             let has_graphs = self.scan(table, &columns, |reader, row| {
-                let (Some((begin, Some(end))), Some(process), Some(stream)) =
-                    (times(row), row.integer(2), row.integer(6))
+                let (Some((begin, end)), Some(process), Some(stream)) = (times(row), row.integer(2), row.integer(6))
                 else {
                     return row.leave_out();
                 };
@@ -607,6 +610,7 @@ impl Reader {
                 let correlation = correlation(row, 3);
                 let process = reader.process(process);
                 let stream = process.streams.add(stream);
+                let end = end.unwrap_or(CUT);
                 let work = Work { begin, end, correlation, stream, name, launch: NONE, task, operation: None };
                 process.works.push(work);
             })?;
@@ -643,16 +647,42 @@ impl Reader {
         Ok(())
     }
 
-    /// Ends the spans of threads that the session cut, and brings them in order: while works are not read, since sorting takes
+    /// Ends what the session cut in threads, and brings their spans in order: while works are not read, since sorting takes
     /// memory, too.
     fn end_threads(&mut self) {
-        for thread in self.report.processes.values_mut().flat_map(|process| &mut process.threads) {
-            let ended = thread.spans.iter().map(|span| span.end).filter(|end| *end < i64::MAX);
-            let last = thread.spans.iter().map(|span| span.begin).chain(ended).fold(thread.until, i64::max);
-            for span in &mut thread.spans {
-                span.end = span.end.min(last).max(span.begin);
+        for process in self.report.processes.values_mut() {
+            let mut ends: FxHashMap<u32, i64> = FxHashMap::default();
+            for thread in &mut process.threads {
+                let ended = thread.spans.iter().map(|span| span.end).filter(|end| *end < CUT);
+                let last = thread.spans.iter().map(|span| span.begin).chain(ended).fold(thread.until, i64::max);
+                for span in &mut thread.spans {
+                    span.end = span.end.min(last).max(span.begin);
+                }
+                thread.until = last;
+                ends.insert(thread.id as u32, last);
+                thread.sort();
             }
-            thread.sort();
+            for row in process.mpi.iter_mut().filter(|row| row.end == CUT) {
+                row.end = ends.get(&row.thread).copied().unwrap_or(row.begin);
+            }
+        }
+    }
+
+    /// Ends the works that the session cut: with the next one of their stream, or else with their process.
+    fn end_works(&mut self) {
+        for process in self.report.processes.values_mut() {
+            if process.works.iter().all(|work| work.end < CUT) {
+                continue;
+            }
+            let ended = process.works.iter().map(|work| if work.end < CUT { work.end } else { work.begin });
+            let last = process.threads.iter().map(|thread| thread.until).chain(ended).max().unwrap_or(0);
+            let mut begins: Vec<(u32, i64)> = process.works.iter().map(|work| (work.stream, work.begin)).collect();
+            begins.sort_unstable();
+            for work in process.works.iter_mut().filter(|work| work.end == CUT) {
+                let next = begins.partition_point(|begin| *begin <= (work.stream, work.begin));
+                let next = begins.get(next).filter(|(stream, _)| *stream == work.stream);
+                work.end = next.map_or(last, |(_, begin)| *begin);
+            }
         }
     }
 
