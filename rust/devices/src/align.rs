@@ -11,21 +11,21 @@ const BETWEEN_CLOCKS: i64 = 10_000_000;
 
 /// What is compared of an operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Item {
+pub(crate) struct Item {
     /// What it does.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Elements of this member; 0 if unknown.
-    pub elements: u64,
+    pub(crate) elements: u64,
     /// When this member begins and ends, ns.
-    pub begin: i64,
+    pub(crate) begin: i64,
     /// See `begin`.
-    pub end: i64,
+    pub(crate) end: i64,
     /// The step in which it was issued.
-    pub step: Option<i64>,
+    pub(crate) step: Option<i64>,
     /// Whether this member is the root.
-    pub is_root: bool,
+    pub(crate) is_root: bool,
     /// Whether it does nothing else: one of several messages may end long before its kernel.
-    pub is_alone: bool,
+    pub(crate) is_alone: bool,
 }
 
 /// Whether two members can be of one instance, with clocks that differ by at most `tolerance`.
@@ -70,7 +70,7 @@ struct Fit {
 ///
 /// `tolerance` is by how much clocks may differ; where they may differ by more (two nodes), times only have to agree among
 /// themselves.
-pub fn shift(first: &[Item], second: &[Item], is_one_clock: bool) -> Option<i64> {
+pub(crate) fn shift(first: &[Item], second: &[Item], is_one_clock: bool) -> Option<i64> {
     let by_time = best(first, second, Some(if is_one_clock { 0 } else { BETWEEN_CLOCKS }), is_one_clock);
     if is_one_clock { by_time } else { by_time.or_else(|| best(first, second, None, false)) }
 }

@@ -30,7 +30,6 @@ mod regions;
 mod teams;
 mod thread;
 
-pub use align::{Item, shift};
 pub use calls::Calls;
 pub use comm_kernels::CommKernels;
 pub use contexts::Contexts;

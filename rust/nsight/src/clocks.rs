@@ -14,6 +14,8 @@ pub(crate) struct Begins {
     pub(crate) bases: Vec<i64>,
     /// For each report its clock.
     pub(crate) clocks: Vec<u32>,
+    /// For each report the machine whose time its times are of; one by itself if nothing says when it began.
+    pub(crate) machines: Vec<u32>,
     /// How they were found, in words.
     pub(crate) how: &'static str,
     /// Whether the clocks of several sessions of one node may differ.
@@ -45,6 +47,7 @@ fn of_clocks(clocks: &[(String, Clock)]) -> Begins {
     }
     // Each machine has a clock, and each session that nothing relates to others of its machine has one.
     let mut known: BTreeMap<(&str, Option<usize>), u32> = BTreeMap::new();
+    let mut machines = known.clone();
     for (place, (machine, clock)) in clocks.iter().enumerate() {
         let mut is_separate = false;
         let utc = clock.utc.unwrap_or(0);
@@ -71,6 +74,10 @@ fn of_clocks(clocks: &[(String, Clock)]) -> Begins {
         let own = is_separate.then_some(place);
         begins.clocks.push(*known.entry((machine.as_str(), own)).or_insert(next));
         begins.are_separate |= is_separate;
+        let has_time = clock.is_normalized || clock.utc.is_some();
+        let alone = (!has_time || begins.strangers.last() == Some(&place)).then_some(place);
+        let next = machines.len() as u32;
+        begins.machines.push(*machines.entry((machine.as_str(), alone)).or_insert(next));
     }
     begins
 }
@@ -99,7 +106,7 @@ mod tests {
         assert_eq!((found.bases, found.strangers, found.are_separate), (vec![0, 5], vec![1], true));
         let old = of_clocks(&[clock("a", 10, None), clock("a", 25, None)]);
         assert_eq!((old.bases, old.are_separate, old.how), (vec![10, 25], true, "UTC of each session"));
-        assert_eq!(old.clocks, [0, 1]);
+        assert_eq!((old.clocks, old.machines, found.machines), (vec![0, 1], vec![0, 0], vec![0, 1]));
         assert!(!of_clocks(&[clock("a", 10, None)]).are_separate);
     }
 }

@@ -265,7 +265,8 @@ fn communicate(reports: &[Report], processes: &[Process], begins: &Begins, world
         .iter()
         .map(|Process { report, built }| {
             let (number, names) = (built.rank.number, &reports[*report].names);
-            Side { number, clock: begins.clocks[*report], names, program: &built.program }
+            let (clock, machine) = (begins.clocks[*report], begins.machines[*report]);
+            Side { number, clock, machine, names, program: &built.program }
         })
         .collect();
     let mut comms = Vec::new();

@@ -1,15 +1,17 @@
 //! Which calls are of one operation: the n-th of each member of a communicator, blocking or not.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use whywait_devices::{GroupFacts, Item, Kind, shift};
+use whywait_devices::GroupFacts;
 use whywait_otf2::Event;
 use whywait_otf2::enums::{CollectiveOp, CollectiveRoot, RegionRole};
 
-use super::communicators::{Communicators, Meaning};
+use super::align::{Clocks, Lists, Need, Pair, Span};
+use super::communicators::{Communicator, Communicators, Meaning};
 use super::messages::complete_request;
 use super::names::{operation, synchronizes_window};
-use super::{Counts, Known, Moment, Records};
+use super::{Counts, Known, Moment, Program, Records};
 use crate::rows::{ABSENT, MpiTable};
 
 /// One member's part.
@@ -45,12 +47,12 @@ pub(super) fn find(
         let members: Vec<u32> = comm.known().collect();
         let group = &mut groups[*number as usize];
         let total: usize = lists.values().map(Vec::len).sum();
-        let instances = instances(known, &members, lists);
+        let instances = instances(known, comm, lists);
         group.unmatched = (total - instances.len() * members.len()) as u64;
         counts.collective_unmatched += group.unmatched;
         for instance in instances {
-            let (operation, role) = (instance[0].operation, instance[0].role);
-            let is_rooted = matches!(role, RegionRole::COLL_ONE2ALL | RegionRole::COLL_ALL2ONE);
+            let operation = instance[0].operation;
+            let is_rooted = instance[0].is_rooted();
             let root = instance.iter().map(|part| part.root).find(|root| *root != ABSENT);
             let root = root.and_then(|root| comm.place(root));
             if is_rooted && root.is_none() {
@@ -147,14 +149,14 @@ fn parts(place: u32, process: &Known<'_>, communicators: &Communicators, counts:
 }
 
 /// The operations in which all known members take part: of each, the parts in the order of members.
-fn instances(known: &[Known<'_>], members: &[u32], lists: &BTreeMap<u32, Vec<Part>>) -> Vec<Vec<Part>> {
+fn instances(known: &[Known<'_>], comm: &Communicator, lists: &BTreeMap<u32, Vec<Part>>) -> Vec<Vec<Part>> {
     let empty = Vec::new();
+    let members: Vec<u32> = comm.known().collect();
     let list = |place: &u32| lists.get(place).unwrap_or(&empty);
-    let Some((first, rest)) = members.split_first() else { return Vec::new() };
-    let of_first = list(first);
-    let mut shifts = vec![0];
-    for place in rest {
-        let shift = shift_of((&known[*first as usize], of_first), (&known[*place as usize], list(place)));
+    let Some(reference) = most_needed(comm, lists).or_else(|| members.first().copied()) else { return Vec::new() };
+    let mut shifts = Vec::with_capacity(members.len());
+    for place in &members {
+        let shift = if *place == reference { Some(0) } else { shift_of(known, comm, lists, (reference, *place)) };
         let Some(shift) = shift else { return Vec::new() };
         shifts.push(shift);
     }
@@ -164,44 +166,128 @@ fn instances(known: &[Known<'_>], members: &[u32], lists: &BTreeMap<u32, Vec<Par
         let parts: Vec<Part> = members.iter().zip(&shifts).map(part).collect::<Option<_>>()?;
         parts.iter().all(|part| part.operation == parts[0].operation).then_some(parts)
     };
-    (0..of_first.len()).filter_map(instance).collect()
+    let all: Vec<Vec<Part>> = (0..list(&reference).len()).filter_map(instance).collect();
+    let count = all.len();
+    let possible: Vec<Vec<Part>> = all.into_iter().filter(|parts| is_possible(known, comm, &members, parts)).collect();
+    // Where many are impossible, the others agree by chance.
+    if (count - possible.len()) * 100 > count { Vec::new() } else { possible }
+}
+
+/// The member that is root most often: in rooted operations, times relate members to their root only.
+fn most_needed(comm: &Communicator, lists: &BTreeMap<u32, Vec<Part>>) -> Option<u32> {
+    let mut roots: BTreeMap<u32, usize> = BTreeMap::new();
+    for part in lists.values().flatten() {
+        if let Some(root) = part.root(comm) {
+            *roots.entry(root).or_default() += 1;
+        }
+    }
+    roots.into_iter().max_by_key(|(place, count)| (*count, Reverse(*place))).map(|(place, _)| place)
+}
+
+/// Whether no member of an operation had left it before one that it needs came, as far as they have a clock in common.
+fn is_possible(known: &[Known<'_>], comm: &Communicator, members: &[u32], parts: &[Part]) -> bool {
+    let root = parts.iter().find_map(|part| part.root(comm));
+    // By clock: the last begin of those that give, and the first end of those that take.
+    let mut ends: BTreeMap<u32, (i64, i64)> = BTreeMap::new();
+    for (place, part) in members.iter().zip(parts) {
+        let (gives, takes) = part.flow(root == Some(*place));
+        let side = known[*place as usize].side;
+        let (last, first) = ends.entry(side.clock).or_insert((i64::MIN, i64::MAX));
+        if gives {
+            *last = (*last).max(part.begin);
+        }
+        if let Some(end) = part.end(side.program).filter(|_| takes) {
+            *first = (*first).min(end);
+        }
+    }
+    ends.values().all(|(last, first)| last <= first)
 }
 
 /// The number to add to the place of an operation in the list of the first member for that in the second: none, unless reports
-/// begin in the midst of the run, where times tell. Nothing if they do not agree.
-fn shift_of(first: (&Known<'_>, &[Part]), second: (&Known<'_>, &[Part])) -> Option<i64> {
-    if first.0.is_whole && second.0.is_whole {
-        let pairs = || first.1.iter().zip(second.1);
-        let misses = pairs().filter(|(a, b)| a.operation != b.operation).count();
-        return (misses * 100 <= pairs().len()).then_some(0);
-    }
-    let items = |(known, parts): (&Known<'_>, &[Part])| -> Vec<Item> {
-        let item = |part: &Part| {
-            let begin = part.begin;
-            let end = part.done.map_or(begin, |done| known.side.program.calls[done as usize].end);
-            Item { kind: kind(part.operation), elements: 0, begin, end, step: None, is_root: false, is_alone: true }
+/// begin in the midst of the run, where roots, sizes and times tell. Nothing if they do not agree.
+fn shift_of(
+    known: &[Known<'_>],
+    comm: &Communicator,
+    lists: &BTreeMap<u32, Vec<Part>>,
+    (first, second): (u32, u32),
+) -> Option<i64> {
+    let list = |place: u32| lists.get(&place).map_or(&[] as &[Part], Vec::as_slice);
+    let side = |place: u32| known[place as usize].side;
+    let (own, others) = (&known[first as usize].landmarks, &known[second as usize].landmarks);
+    let is_whole = known[first as usize].is_whole() && known[second as usize].is_whole();
+    let pair = |a: usize, b: usize| {
+        let (a, b) = (&list(first)[a], &list(second)[b]);
+        let root = a.root(comm).or_else(|| b.root(comm));
+        let root_differs = a.root != ABSENT && b.root != ABSENT && a.root != b.root;
+        let ends = (a.end(side(first).program), b.end(side(second).program));
+        let (flow_a, flow_b) = (a.flow(root == Some(first)), b.flow(root == Some(second)));
+        let need = |(_, takes): (bool, bool), (gives, _): (bool, bool), end: Option<i64>| {
+            if takes && gives && end.is_some() { Need::Must } else { Need::No }
         };
-        parts.iter().map(item).collect()
+        let span = |part: &Part, end: Option<i64>| Span {
+            begin: part.begin,
+            end: end.unwrap_or(part.begin),
+            is_alone: part.request.is_none(),
+        };
+        Pair {
+            first: span(a, ends.0),
+            second: span(b, ends.1),
+            needs: (need(flow_a, flow_b, ends.0), need(flow_b, flow_a, ends.1)),
+            is_alike: a.operation == b.operation && (is_whole || !(root_differs || a.size_differs(b))),
+            has_same_size: true,
+        }
     };
-    shift(&items(first), &items(second), first.0.side.clock == second.0.side.clock)
-}
-
-/// The kind of an operation, as kinds are compared.
-const fn kind(operation: CollectiveOp) -> Kind {
-    match operation {
-        CollectiveOp::BARRIER => Kind::Barrier,
-        CollectiveOp::BCAST => Kind::Broadcast,
-        CollectiveOp::SCATTER | CollectiveOp::SCATTERV => Kind::Scatter,
-        CollectiveOp::REDUCE => Kind::Reduce,
-        CollectiveOp::GATHER | CollectiveOp::GATHERV => Kind::Gather,
-        CollectiveOp::ALLREDUCE => Kind::AllReduce,
-        CollectiveOp::ALLGATHER | CollectiveOp::ALLGATHERV => Kind::AllGather,
-        CollectiveOp::REDUCE_SCATTER | CollectiveOp::REDUCE_SCATTER_BLOCK => Kind::ReduceScatter,
-        _ => Kind::AllToAll,
+    let counts = (list(first).len(), list(second).len());
+    let clocks = Clocks::of(side(first), side(second));
+    let lists = Lists { counts, clocks, settled: i64::MAX, pair };
+    if !is_whole {
+        return lists.shift();
     }
+    // All begin and end MPI at about one time.
+    let apart = own.iter().zip(others).filter_map(|(end, other)| Some(end.as_ref()? - other.as_ref()?));
+    let offsets: Vec<i64> = std::iter::once(0).chain(apart).collect();
+    lists.agree(&offsets).then_some(0)
 }
 
 impl Part {
+    /// The place of its root, if it has one that is known.
+    fn root(&self, comm: &Communicator) -> Option<u32> {
+        if self.is_rooted() && self.root != ABSENT { comm.place(self.root) } else { None }
+    }
+
+    const fn is_rooted(&self) -> bool {
+        matches!(self.role, RegionRole::COLL_ONE2ALL | RegionRole::COLL_ALL2ONE)
+    }
+
+    /// When the call that completes it is over, if that is traced.
+    fn end(&self, program: &Program) -> Option<i64> {
+        self.done.map(|done| program.calls[done as usize].end)
+    }
+
+    /// Whether all that get something get some of this member, and whether it gets some of all that give.
+    fn flow(&self, is_root: bool) -> (bool, bool) {
+        use CollectiveOp as Op;
+        if self.role == RegionRole::BARRIER {
+            return (true, true);
+        }
+        // Which ranks are before which, and how much goes from one to which other, is not compared.
+        if matches!(self.operation, Op::SCAN | Op::EXSCAN | Op::ALLTOALLV | Op::ALLTOALLW) {
+            return (false, false);
+        }
+        // Where sizes differ by member, one that is not known may be none.
+        let is_varied = matches!(self.operation, Op::SCATTERV | Op::GATHERV | Op::ALLGATHERV | Op::REDUCE_SCATTER);
+        let is_some = |bytes: i64, size: u64| size > 0 && (bytes != ABSENT || is_root || !is_varied);
+        let (sent, received) = self.sizes(is_root);
+        (is_some(self.sent, sent), is_some(self.received, received))
+    }
+
+    /// Whether members of one operation, who all give or get the same, say that it is of different sizes.
+    fn size_differs(&self, other: &Self) -> bool {
+        let is_same = matches!(self.operation, CollectiveOp::BCAST | CollectiveOp::REDUCE | CollectiveOp::ALLREDUCE);
+        let size = |part: &Self| part.sent.max(part.received);
+        is_same && size(self) > 0 && size(other) > 0 && size(self) != size(other)
+    }
+
     /// Bytes that it sends and receives: none where a member of such an operation does neither. An unknown size is some.
     fn sizes(&self, is_root: bool) -> (u64, u64) {
         let (sends, receives) = match self.role {

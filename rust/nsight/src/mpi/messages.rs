@@ -8,9 +8,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use rustc_hash::FxHashMap;
-use whywait_devices::{GroupFacts, Item, Kind, NONE, shift};
+use whywait_devices::{GroupFacts, NONE};
 use whywait_otf2::Event;
 
+use super::align::{Clocks, Lists, Need, Pair, Span};
 use super::communicators::{Communicators, Meaning};
 use super::names::{Act, Mode, act};
 use super::{Counts, Known, Moment, Records};
@@ -18,7 +19,7 @@ use crate::rows::ABSENT;
 
 /// Tags from here on are made up.
 const OWN_TAGS: u32 = 1 << 24;
-/// A receive without a message that takes no longer is one from nobody, ns.
+/// A receive without a message that takes no longer is one from nobody, ns. What a call takes that does more says nothing.
 const FROM_NOBODY: i64 = 10_000;
 
 /// A send or a receive. There are as many as calls, so that it has no more than its queue does not say.
@@ -43,6 +44,16 @@ impl Posted {
     /// When the call that completes it is over.
     fn end(&self, known: &[Known<'_>]) -> i64 {
         known[self.place as usize].side.program.calls.get(self.done as usize).map_or(i64::MAX, |call| call.end)
+    }
+
+    /// When it begins, and when it is complete. A call that does something else besides may end later.
+    fn span(&self, known: &[Known<'_>]) -> Span {
+        let side = known[self.place as usize].side;
+        let begin = self.begin(known);
+        let Some(done) = self.done() else { return Span { begin, end: begin, is_alone: false } };
+        let call = &side.program.calls[done as usize];
+        let is_both = matches!(act(side.names.get(call.name)), Some((Act::SendReceive, _)));
+        Span { begin, end: call.end, is_alone: !is_both && side.program.rows(done).len() == 1 }
     }
 
     fn request(&self) -> Option<u32> {
@@ -74,21 +85,26 @@ struct Queue {
 }
 
 impl Queue {
-    /// Leaves out what comes before the first message that both sides have, as times tell; how much that is.
-    fn align(&mut self, known: &[Known<'_>], is_one_clock: bool) -> u64 {
-        let items = |list: &VecDeque<Posted>, kind: Kind| -> Vec<Item> {
-            let item = |posted: &Posted| {
-                let begin = posted.begin(known);
-                let end = if posted.done().is_some() { posted.end(known) } else { begin };
-                // A receive may have room for more than what comes.
-                Item { kind, elements: 0, begin, end, step: None, is_root: false, is_alone: true }
-            };
-            list.iter().map(item).collect()
-        };
+    /// Leaves out what comes before the first message that both sides have, as times and sizes tell; how much that is.
+    fn align(&mut self, known: &[Known<'_>], clocks: Clocks, settled: i64) -> u64 {
         if self.sends.is_empty() || self.receives.is_empty() {
             return 0;
         }
-        let found = shift(&items(&self.sends, Kind::Send), &items(&self.receives, Kind::Receive), is_one_clock);
+        let pair = |send: usize, receive: usize| {
+            let (send, receive) = (&self.sends[send], &self.receives[receive]);
+            let is_known = send.size != ABSENT && receive.size != ABSENT;
+            let must = if receive.done().is_some() { Need::Must } else { Need::No };
+            Pair {
+                first: send.span(known),
+                second: receive.span(known),
+                needs: (if send.done().is_some() { Need::May } else { Need::No }, must),
+                // A receive may have room for more than what comes.
+                is_alike: !is_known || send.size <= receive.size,
+                has_same_size: send.size == receive.size,
+            }
+        };
+        let counts = (self.sends.len(), self.receives.len());
+        let found = Lists { counts, clocks, settled, pair }.shift();
         let Some(shift) = found else {
             let all = self.sends.len() + self.receives.len();
             self.sends.clear();
@@ -103,12 +119,19 @@ impl Queue {
     }
 }
 
+/// Whether a receive without a message took so long that it is not one from nobody.
+const fn is_of_somebody(span: &Span) -> bool {
+    span.is_alone && span.end - span.begin > FROM_NOBODY
+}
+
 /// What processes post.
 #[derive(Default)]
 struct All {
     channels: BTreeMap<Channel, Queue>,
     /// Receives from any source or with any tag, by receiver.
     wildcards: Vec<Wildcard>,
+    /// The rank of nobody: only receives name other negative ones.
+    nobody: Option<i64>,
 }
 
 /// Finds the messages of processes, and adds their records.
@@ -129,9 +152,9 @@ pub(super) fn find(
     let mut taken: BTreeMap<Channel, Vec<(Posted, Posted)>> = BTreeMap::new();
     for (channel, queue) in &mut all.channels {
         let (sender, receiver) = (&known[channel.1 as usize], &known[channel.2 as usize]);
-        if !sender.is_whole || !receiver.is_whole {
+        if !sender.is_whole() || !receiver.is_whole() {
             // The first ones of each side need not be the same.
-            counts.message_unmatched += queue.align(known, sender.side.clock == receiver.side.clock);
+            counts.message_unmatched += queue.align(known, Clocks::of(sender.side, receiver.side), receiver.settled);
             counts.message_aligned += queue.sends.len().min(queue.receives.len()) as u64;
         }
         let count = queue.sends.len().min(queue.receives.len());
@@ -145,7 +168,7 @@ pub(super) fn find(
         if let Some((channel, send)) = heads.take(known, &mut all.channels, &wildcard, source) {
             taken.entry(channel).or_default().push((send, posted));
             counts.wildcard_inferred += 1;
-        } else if wildcard.peer >= 0 || posted.end(known).saturating_sub(posted.begin(known)) > FROM_NOBODY {
+        } else if wildcard.peer >= 0 || is_of_somebody(&posted.span(known)) {
             counts.message_unmatched += 1;
         }
     }
@@ -153,10 +176,16 @@ pub(super) fn find(
     for (channel, Queue { sends, receives }) in numbered {
         let rest = &all.channels[&channel];
         counts.message_unmatched += (rest.sends.len() + rest.receives.len()) as u64;
-        let is_complete = rest.sends.is_empty() && rest.receives.is_empty();
+        let is_one_clock = known[channel.1 as usize].side.clock == known[channel.2 as usize].side.clock;
+        // Nobody has a message before it is sent: something between is not recorded.
+        let is_possible = |(send, receive): &(Posted, Posted)| !is_one_clock || send.begin(known) <= receive.end(known);
+        let pairs = || sends.iter().copied().zip(receives.iter().copied());
+        let excluded = pairs().filter(|pair| !is_possible(pair)).count();
+        counts.message_unmatched += 2 * excluded as u64;
+        let is_complete = rest.sends.is_empty() && rest.receives.is_empty() && excluded == 0;
         let mut taken = taken.remove(&channel).unwrap_or_default();
         let posting = |(send, _): &(Posted, Posted)| (send.begin(known), send.call, send.order);
-        let pairs = || sends.iter().copied().zip(receives.iter().copied());
+        let pairs = || pairs().filter(is_possible);
         if !taken.is_empty() {
             taken.extend(pairs());
             taken.sort_by_key(posting);
@@ -295,6 +324,8 @@ fn collect(known: &[Known<'_>], communicators: &Communicators, second_sends: boo
             }
         }
     }
+    let nobody = all.nobody;
+    all.wildcards.retain(|wildcard| nobody.is_none() || Some(wildcard.peer) != nobody);
     all
 }
 
@@ -309,6 +340,7 @@ impl All {
         }
         // A send to a negative rank is one to nobody.
         if peer < 0 {
+            self.nobody = Some(peer).filter(|peer| *peer != ABSENT).or(self.nobody);
             return;
         }
         let Some(peer) = communicators.list[comm as usize].place(peer) else {

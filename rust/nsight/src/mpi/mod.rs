@@ -6,6 +6,7 @@
 //!
 //! The tables follow NVIDIA's published schema; no recorded file with rows of MPI was at hand.
 
+mod align;
 mod collectives;
 mod communicators;
 mod messages;
@@ -28,8 +29,9 @@ use crate::rows::CommRow;
 pub(crate) struct Side<'a> {
     /// Its rank in the world.
     pub(crate) number: u32,
-    /// Its clock.
+    /// Its clock, and that of which machine it is.
     pub(crate) clock: u32,
+    pub(crate) machine: u32,
     pub(crate) names: &'a Names,
     pub(crate) program: &'a Program,
 }
@@ -95,11 +97,18 @@ struct Known<'a> {
     by_row: FxHashMap<(u32, u32), Vec<u32>>,
     /// Calls in order of their begins.
     order: Vec<u32>,
-    /// Whether all calls from the begin of the program on are there.
-    is_whole: bool,
+    /// When its calls that begin and end MPI are over.
+    landmarks: [Option<i64>; 2],
+    /// When the last call is over that completes what was begun before all that is there.
+    settled: i64,
 }
 
 impl Known<'_> {
+    /// Whether all calls from the begin of the program on are there.
+    const fn is_whole(&self) -> bool {
+        self.landmarks[0].is_some()
+    }
+
     /// The first call of the process that begins after a call of its own and not before a time, if there is one.
     fn next_call(&self, after: u32, time: i64) -> Option<u32> {
         let call = |number: &u32| &self.side.program.calls[*number as usize];
@@ -141,13 +150,17 @@ pub(crate) fn find(sides: &[Side<'_>], comms: &[(u32, CommRow)], world_size: u32
 impl<'a> Known<'a> {
     fn new(side: &'a Side<'a>) -> Self {
         let order = side.program.in_order();
-        let requests = requests::find(side.program, &order, side.names);
+        let (requests, settled) = requests::find(side.program, &order, side.names);
         let mut by_row: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
         for (number, request) in (0..).zip(&requests) {
             by_row.entry(request.defined).or_default().push(number);
         }
-        let is_whole = side.program.calls.iter().any(|call| side.names.get(call.name).starts_with("MPI_Init"));
-        Self { side, requests, by_row, order, is_whole }
+        let end_of = |names: &[&str]| {
+            let is_one = |call: &&Call| names.contains(&side.names.get(call.name));
+            side.program.calls.iter().find(is_one).map(|call| call.end)
+        };
+        let landmarks = [end_of(&["MPI_Init", "MPI_Init_thread"]), end_of(&["MPI_Finalize"])];
+        Self { side, requests, by_row, order, landmarks, settled }
     }
 }
 

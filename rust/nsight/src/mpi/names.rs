@@ -50,6 +50,11 @@ pub(super) fn starts(name: &str) -> bool {
     matches!(plain(name).as_str(), "start" | "startall")
 }
 
+/// Whether a call completes all requests that it names. A persistent one that is complete may be named again, to no effect.
+pub(super) fn completes_all(name: &str) -> bool {
+    matches!(plain(name).as_str(), "wait" | "waitall")
+}
+
 /// The operation of a call in which all members of a communicator take part, and its role.
 pub(super) fn operation(name: &str) -> Option<(CollectiveOp, RegionRole)> {
     let call = plain(name);
@@ -117,6 +122,7 @@ mod tests {
         assert_eq!(act("MPI_Sendrecv_replace"), Some((Act::SendReceive, Mode::Blocking)));
         assert_eq!(act("MPI_Probe"), None);
         assert!(starts("MPI_Startall") && !starts("MPI_Wait"));
+        assert!(completes_all("MPI_Wait") && !completes_all("MPI_Waitsome") && !completes_all("MPI_Testall"));
         assert_eq!(operation("MPI_Iallreduce"), Some((CollectiveOp::ALLREDUCE, RegionRole::COLL_ALL2ALL)));
         assert_eq!(operation("MPI_Bcast_c").map(|(operation, _)| operation), Some(CollectiveOp::BCAST));
         assert_eq!(operation("MPI_Reduce_local"), None);

@@ -1,8 +1,8 @@
 //! Requests of non-blocking calls: which call completes each.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::names::{Mode, act, starts};
+use super::names::{Mode, act, completes_all, starts};
 use super::program::Program;
 use crate::names::Names;
 use crate::rows::{ABSENT, MpiRow, MpiTable};
@@ -18,8 +18,11 @@ pub(super) struct Request {
     pub(super) completed: Option<u32>,
 }
 
-/// The requests of a process, whose calls are in this order, in order of their starts.
-pub(super) fn find(program: &Program, order: &[u32], names: &Names) -> Vec<Request> {
+/// The requests of a process, whose calls are in this order, in order of their starts; and when the last call is over that names
+/// one which was started before the first call.
+pub(super) fn find(program: &Program, order: &[u32], names: &Names) -> (Vec<Request>, i64) {
+    let mut settled = order.first().map_or(0, |call| program.calls[*call as usize].begin);
+    let mut known: FxHashSet<i64> = FxHashSet::default();
     let mut requests: Vec<Request> = Vec::new();
     // By handle: the request that has it, and what defines persistent ones.
     let mut open: FxHashMap<i64, usize> = FxHashMap::default();
@@ -28,6 +31,11 @@ pub(super) fn find(program: &Program, order: &[u32], names: &Names) -> Vec<Reque
         let name = names.get(program.calls[call as usize].name);
         for (place, row) in (0..).zip(program.rows(call)) {
             let Some(handle) = handle(row) else { continue };
+            if row.table != MpiTable::Requests {
+                known.insert(handle);
+            } else if !known.contains(&handle) {
+                settled = settled.max(program.calls[call as usize].end);
+            }
             let defining = match row.table {
                 MpiTable::PointToPoint if act(name).is_some_and(|(_, mode)| mode == Mode::Defining) => {
                     defined.insert(handle, (call, place));
@@ -36,9 +44,12 @@ pub(super) fn find(program: &Program, order: &[u32], names: &Names) -> Vec<Reque
                 MpiTable::PointToPoint | MpiTable::Collective => Some((call, place)),
                 MpiTable::Requests if starts(name) => defined.get(&handle).copied(),
                 MpiTable::Requests => {
-                    // The last call that names it: those that complete some of several name all.
                     if let Some(request) = open.get(&handle) {
                         requests[*request].completed = Some(call);
+                    }
+                    // Of calls that complete some of several and name all, it is the last one that does.
+                    if completes_all(name) {
+                        open.remove(&handle);
                     }
                     continue;
                 }
@@ -50,7 +61,7 @@ pub(super) fn find(program: &Program, order: &[u32], names: &Names) -> Vec<Reque
             }
         }
     }
-    requests
+    (requests, settled)
 }
 
 fn handle(row: &MpiRow) -> Option<i64> {
