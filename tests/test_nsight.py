@@ -509,6 +509,23 @@ def notes(result):
     return known
 
 
+def test_sessions_of_a_node_that_no_clock_relates_have_one_each(tmp_path):
+    # Two nodes. Within each, sessions differ by less than barriers take, so that no constraint shows it.
+    late = [0, 900_000, 5_000_000, 5_700_000]
+    reports = [MpiReport(rank, start=START + by) for rank, by in enumerate(late)]
+    for rank, report in enumerate(reports):
+        (host,) = [row for row in report.rows["TARGET_INFO_SYSTEM_ENV"] if row["name"] == "Hostname"]
+        host["value"] = f"node{rank // 2}"
+        for step in range(4):
+            report.mpi("MPI_Barrier", 5 + 20 * step + (step + rank) % 4 * 3, 15 + 20 * step)
+    result = whywait.analyze(written(tmp_path, *reports))
+    waits = [wait for _, _, _, wait in found(result)]
+    assert sorted(waits) == sorted([3_000_000, 6_000_000, 9_000_000] * 4)
+    # An archive has them as well.
+    assert main(["clocks", str(tmp_path), "--clocks", "measured", "-o", str(tmp_path / "archive")]) == 0
+    assert found(whywait.analyze(tmp_path / "archive", clocks="lines")) == found(result)
+
+
 def test_messages_meet_in_the_order_of_posting_not_of_completion(tmp_path):
     receiver = MpiReport(0)
     receiver.mpi("MPI_Irecv", 1, 1.1, source=1, requestHandle=50).mpi("MPI_Irecv", 1.2, 1.3, source=1, requestHandle=51)

@@ -37,6 +37,9 @@ pub const WINDOW_BEGIN: &str = "WHYWAIT::WINDOW::BEGIN";
 /// See [`WINDOW_BEGIN`].
 pub const WINDOW_END: &str = "WHYWAIT::WINDOW::END";
 
+/// Property of a process: its clock, if those of a node have several.
+pub(crate) const CLOCK: &str = "WHYWAIT::CLOCK";
+
 const ATTRIBUTES: [(u32, &str, Type); 4] = [
     (CORRELATION, "correlation", Type::UINT64),
     (STREAM, "CUDA_STREAM_REF", Type::UINT64),
@@ -86,9 +89,9 @@ fn define_region(catalog: &mut Catalog, id: u32, region: &Region) {
     });
 }
 
-fn property(catalog: &mut Catalog, location_group: u32, name: &str, time: i64) {
-    let (name, string_value) = (catalog.string(name), catalog.string(&time.to_string()));
-    let value = TypedValue { kind: Type::INT64, bits: time.cast_unsigned() };
+fn property(catalog: &mut Catalog, location_group: u32, name: &str, value: i64) {
+    let (name, string_value) = (catalog.string(name), catalog.string(&value.to_string()));
+    let value = TypedValue { kind: Type::INT64, bits: value.cast_unsigned() };
     catalog.add(LocationGroupProperty { location_group, name, string_value, value });
 }
 
@@ -201,6 +204,8 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
     let mut nodes: FxHashMap<&str, u32> = FxHashMap::default();
     let mut devices: BTreeMap<(u32, String), u32> = BTreeMap::new();
     let mut contexts = ranks.len() as u32;
+    let mut clocks: FxHashMap<Option<&str>, Option<u32>> = FxHashMap::default();
+    let are_apart = ranks.iter().any(|rank| *clocks.entry(rank.host.as_deref()).or_insert(rank.clock) != rank.clock);
     for (place, rank) in ranks.iter().enumerate() {
         let host = rank.host.as_deref().unwrap_or("node");
         let node = *nodes.entry(host).or_insert_with(|| {
@@ -220,6 +225,9 @@ fn system(catalog: &mut Catalog, ranks: &[Rank], events: &[Vec<u64>]) {
         });
         for (name, time) in [(WINDOW_BEGIN, rank.window.0), (WINDOW_END, rank.window.1)] {
             property(catalog, process, name, time);
+        }
+        if let Some(clock) = rank.clock.filter(|_| are_apart) {
+            property(catalog, process, CLOCK, clock.into());
         }
         for (at, thread) in rank.threads.iter().enumerate() {
             let name = catalog.string(&thread.name);

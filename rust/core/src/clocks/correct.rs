@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Recording;
 
 use super::census::{BINS, Census, Counting, Total};
@@ -22,7 +22,7 @@ use super::timing::Timing;
 use crate::ids::{LocationId, ProcessId};
 use crate::parallel::exchange::Exchange;
 use crate::parallel::iter::prelude::*;
-use crate::trace::nodes::nodes;
+use crate::trace::nodes::{clocks, nodes};
 use crate::trace::{Bounds, Shard, Trace};
 use crate::{Error, Result};
 
@@ -121,7 +121,8 @@ pub fn correct(
     }
 
     let begins = begins(&trace)?;
-    let mut search = Search::new(&trace, (constraints, current), latency, (&nodes, options.domain))?;
+    let homes = if options.domain == Domain::Node { nodes.clone() } else { homes_of(&trace, &nodes) };
+    let mut search = Search::new(&trace, (constraints, current), latency, (&homes, options.domain))?;
     search.run(method, &trace, (&nodes, &begins), &mut steps)?;
     let timings = search.moved(&trace);
     if !timings.is_empty() {
@@ -212,12 +213,12 @@ impl Search {
         trace: &Trace,
         (constraints, census): (Constraints, Census),
         latency: i64,
-        (nodes, choice): (&[u32], Domain),
+        (homes, choice): (&[u32], Domain),
     ) -> Result<Self> {
         let exchange = trace.exchange.clone();
         let counting = Counting { latency, span: trace.span().unwrap_or((0, 0)) };
         let noise = (1e-6 * trace.resolution as f64).max(2.0) as i64;
-        let domains = domains::domains(&constraints, nodes, &census, (choice, noise), &exchange)?;
+        let domains = domains::domains(&constraints, homes, &census, (choice, noise), &exchange)?;
         let clocks = domains::logical(&constraints, &census, &exchange)?;
         Ok(Self {
             constraints,
@@ -535,6 +536,16 @@ fn nodes_of(trace: &Trace) -> Vec<u32> {
         *node = u32::MAX - 1 - process as u32;
     }
     nodes
+}
+
+/// A key of what has the clock of each process: its node, unless the source says that this has several.
+fn homes_of(trace: &Trace, nodes: &[u32]) -> Vec<u32> {
+    let mut known: FxHashMap<(u32, Option<i64>), u32> = FxHashMap::default();
+    let key = |(node, clock): (&u32, Option<i64>)| {
+        let next = known.len() as u32;
+        *known.entry((*node, clock)).or_insert(next)
+    };
+    nodes.iter().zip(clocks(trace)).map(key).collect()
 }
 
 /// First and last time of each process's master, ticks, at the first process; 0 if it has no events.

@@ -1,7 +1,7 @@
 //! Which locations read one clock.
 //!
-//! A *domain* is what has one clock: the processes of a node, unless a constraint between two of them is violated by more
-//! than clocks resolve; then each process of that node. A device is a domain of its own.
+//! A *domain* is what has one clock: the processes of a node, or those that the source says have one, unless a constraint between
+//! two of them is violated by more than clocks resolve; then each process of these. A device is a domain of its own.
 //!
 //! *Source*: clocks.md#domains.
 
@@ -79,26 +79,26 @@ fn add(firsts: &mut Vec<LocationId>, location: LocationId) -> u32 {
     firsts.len() as u32 - 1
 }
 
-/// The domains of a run; `nodes` has the node of each process. Collective, as all that depends on a census.
+/// The domains of a run; `homes` has what has the clock of each process. Collective, as all that depends on a census.
 pub(super) fn domains(
     constraints: &Constraints,
-    nodes: &[u32],
+    homes: &[u32],
     census: &Census,
     (choice, noise): (Domain, i64),
     exchange: &Exchange,
 ) -> Result<Clocks> {
-    let node = |process: ProcessId| nodes.get(process.index()).copied();
+    let home = |process: ProcessId| homes.get(process.index()).copied();
     let is_violated = census.cells.iter().filter(|((_, from, to), cell)| from != to && cell.worst > noise);
-    let split = is_violated.filter_map(|((_, from, to), _)| node(*from).filter(|of| Some(*of) == node(*to)));
+    let split = is_violated.filter_map(|((_, from, to), _)| home(*from).filter(|of| Some(*of) == home(*to)));
     let split = of_all(split, exchange)?;
     Ok(Clocks::new(constraints, |location| {
         let process = constraints.process(location);
         let is_alone = match choice {
-            Domain::Auto => node(process).is_none_or(|node| split.contains(&node)),
+            Domain::Auto => home(process).is_none_or(|home| split.contains(&home)),
             Domain::Process => true,
             Domain::Node => false,
         };
-        (node(process), is_alone.then_some(process))
+        (home(process), is_alone.then_some(process))
     }))
 }
 

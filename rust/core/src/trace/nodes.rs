@@ -2,12 +2,29 @@
 
 use std::iter::successors;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use whywait_otf2::Definitions;
 use whywait_otf2::enums::SystemTreeDomain;
 
 use super::Trace;
 use crate::ids::ProcessId;
+
+/// The property of a process that says which clock it has.
+const CLOCK: &str = "WHYWAIT::CLOCK";
+
+/// The clock of each process, as the source numbers it; nothing where it does not say that a node has several.
+pub fn clocks(trace: &Trace) -> Vec<Option<i64>> {
+    let records = trace.records();
+    let properties = records.location_group_properties.iter();
+    let named = properties.filter(|property| records.string(property.name) == CLOCK);
+    let said: FxHashMap<u32, i64> =
+        named.map(|property| (property.location_group, property.value.bits.cast_signed())).collect();
+    let of = |process| {
+        let group = trace.definitions.locations.get(trace.definitions.master(process).index())?.group;
+        said.get(&group).copied()
+    };
+    (0..trace.definitions.processes.len()).map(ProcessId::at).map(of).collect()
+}
 
 /// The node of each process, by the id of its definition; `u32::MAX` if it is unknown.
 ///
