@@ -97,10 +97,7 @@ def test_a_damaged_schema_is_an_error(damage, tmp_path):
 
 EXPORT = 'for f in *.{0}; do nsys export --type=sqlite --include-blobs=true -o "${{f%.{0}}}.sqlite" "$f"; done'
 OWN = "is NVIDIA's own format, which only nsys reads. Export it: " + EXPORT.format("nsys-rep")
-OLDER = (
-    "is an older one of NVIDIA's own formats, which only nsys reads. Export it, with nsys of that age or newer: "
-    + EXPORT.format("qdrep")
-)
+OLDER = "is an older one of NVIDIA's own formats, which only nsys reads. Export it, with nsys of that age or newer: "
 EXPORTED = "is an export of Nsight Systems that is not read. Export the report to SQLite: " + EXPORT.format("nsys-rep")
 
 
@@ -108,14 +105,17 @@ EXPORTED = "is an export of Nsight Systems that is not read. Export the report t
     ("name", "words"),
     [
         ("report.0.nsys-rep", OWN),
-        ("report.0.qdrep", OLDER),
-        ("report.0.qdstrm", OLDER),
+        ("report.0.qdrep", OLDER + EXPORT.format("qdrep")),
+        ("report.0.qdstrm", OLDER + EXPORT.format("qdstrm")),
         ("report.0_pqtdir/CUPTI_ACTIVITY_KIND_RUNTIME.parquet", EXPORTED),
         ("report.0_arwdir/StringIds.arrow", EXPORTED),
         ("report.0.arrow", EXPORTED),
         ("report.0.arrows", EXPORTED),
         ("report.0.jsonl", EXPORTED),
         ("report.0.h5", EXPORTED),
+        ("run.arrow", EXPORTED),
+        ("run.jsonl", EXPORTED),
+        ("run.h5", EXPORTED),
     ],
 )
 def test_the_command_that_exports_reports_is_said(name, words, tmp_path, capsys):

@@ -94,6 +94,8 @@ def _no_match_error(tree: CallTree, text: str | int) -> NothingSelectedError:
     hint = close(last, sorted(names))
     if not hint:
         own = dict.fromkeys(kind.name for kind in tree.kinds if not kind.is_library)
+        # A program may be known by its calls of libraries only.
+        own = own or dict.fromkeys(kind.name for kind in tree.kinds)
         shown = ", ".join(short_name(name) for name in list(own)[:_NAMES])
         hint = f": the program has {shown}{', ...' if len(own) > _NAMES else ''}; whywait tree lists call paths"
     return NothingSelectedError(f"no call path ends in {text}{hint}")

@@ -101,11 +101,14 @@ _KINDS = (
         None,
         re.compile(r".*\.(pftrace|perfetto-trace)"),
     ),
-    _Kind(
-        "an older one of NVIDIA's own formats, which only nsys reads",
-        f"export it, with nsys of that age or newer: {_export('qdrep')}",
-        None,
-        re.compile(r".*\.(qdrep|qdstrm)"),
+    *(
+        _Kind(
+            "an older one of NVIDIA's own formats, which only nsys reads",
+            f"export it, with nsys of that age or newer: {_export(ending)}",
+            None,
+            re.compile(rf".*\.{ending}"),
+        )
+        for ending in ("qdrep", "qdstrm")
     ),
     _Kind(
         "NVIDIA's own format, which only nsys reads",
@@ -119,7 +122,7 @@ _KINDS = (
         None,
         re.compile(
             r"((CUPTI_ACTIVITY_KIND|TARGET_INFO|NVTX|MPI)_\w+|StringIds)\.(parquet|arrows?)"
-            r"|report[\w.]*\.(arrows?|jsonl|h5|hdf5?)"
+            r"|.*\.(arrows?|jsonl|h5|hdf5?)"
         ),
     ),
     _Kind("a database of ROCm's profilers", _TRACE_OF_GPU, re.compile(_TABLES + rb".*\brocpd_", re.DOTALL)),
