@@ -6,8 +6,10 @@ import pytest
 import whywait
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from whywait.cli import main
+from whywait.model.selection import all_callpaths
 
-from tests.nsight_cases import found
+from tests.nsight_cases import DATA, found
 from tests.nsight_files import MS, WORLD, MpiReport, Report, process, thread, visits
 
 # A clock that two sessions of a machine have in common.
@@ -182,3 +184,40 @@ def test_nothing_is_received_from_nobody(says, nobody, tmp_path):
     result = analyzed(tmp_path, *reports)
     assert ("mpi_latesender", 2, 1, 15_000_000) in found(result)
     assert "sends and receives without the other one" not in notes(result)
+
+
+def checked(directory, capsys):
+    """Return what `info --check` says, but for the last line, and that."""
+    assert main(["info", "--check", str(directory)]) == 0
+    *said, last = capsys.readouterr().out.splitlines()
+    return said, last.removeprefix(f"{directory}: ")
+
+
+def test_what_has_no_partner_is_a_finding(tmp_path, capsys):
+    silent = Report(1, system=SYSTEM).range("work", 1, 80)
+    calls = MpiReport(0, system=SYSTEM).mpi("MPI_Recv", 2, 31, source=1).mpi("MPI_Barrier", 40, 60)
+    analyzed(tmp_path, calls, silent)
+    said, verdict = checked(tmp_path, capsys)
+    assert said[:3] == [
+        "odd: sends and receives without the other one",
+        "odd: calls of operations that not all members take part in",
+        "odd: ranks without calls of MPI, which others have: nsys profile --trace=mpi,cuda,nvtx",
+    ]
+    assert verdict == "readable, with oddities"
+
+
+def test_what_is_inferred_is_a_finding_with_its_number(capsys):
+    said, _ = checked(DATA / "requests", capsys)
+    assert "odd: receives from any source or with any tag, by when messages were sent (3 times)" in said
+    assert "odd: requests whose completion is not traced: nobody waits for them (8 times)" in said
+
+
+def test_reports_in_which_all_have_partners_are_clean(tmp_path, capsys):
+    analyzed(tmp_path, *[MpiReport(rank, system=SYSTEM).mpi("MPI_Barrier", 5 + rank, 7) for rank in (0, 1)])
+    assert checked(tmp_path, capsys)[1] == "clean"
+
+
+def test_a_program_without_functions_of_its_own_has_those_of_libraries(tmp_path):
+    result = analyzed(tmp_path, *[MpiReport(rank, system=SYSTEM).mpi("MPI_Barrier", 5, 7) for rank in (0, 1)])
+    with pytest.raises(whywait.Error, match=r"the program has .*MPI_Barrier.*; whywait tree"):
+        all_callpaths(result.tree, "work")

@@ -286,8 +286,8 @@ class Run:
         rows; ``unread``: tables that say something of the program, but not what is analyzed; ``clocks``: how they were
         related; ``separate_clocks``: whether those of the reports of one node may differ; ``untested``: programming
         models whose tables were read by their published schema alone; ``untraced``: ranks that complete requests in
-        calls that are not traced; ``notes``: what is inferred or left out, and how often; ``options``: how they were
-        read. Their ranks are in `traces`.
+        calls that are not traced; ``notes``: what is inferred or left out, and how often; ``findings``: which of these
+        may be a defect, by kind and place in ``notes``; ``options``: how they were read. Their ranks are in `traces`.
         """
         return self._facts("nsight")
 

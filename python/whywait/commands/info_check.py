@@ -62,6 +62,9 @@ def inspect(path: str, **clocks: Any) -> tuple[list[dict[str, Any]], dict[str, A
         trace = whywait.open(path)
         for kind, place, text in trace.oddities:
             find(kind, text, 1, [place])
+        if trace.nsight:
+            for kind, at in trace.nsight["findings"]:
+                find(kind, *trace.nsight["notes"][at], [])
         with Progress() as progress:
             result = whywait.analyze(trace, progress=progress, census=True, **clocks)
         places, census = _places(result), result.clocks

@@ -34,6 +34,8 @@ pub struct Facts {
     pub untraced: Vec<u32>,
     /// What is inferred or left out, with its number.
     pub notes: Vec<(String, u64)>,
+    /// Those of them that may be a defect of the recording: the kind, and the place among them.
+    pub findings: Vec<(&'static str, usize)>,
 }
 
 impl Facts {
@@ -42,5 +44,13 @@ impl Facts {
         if count > 0 {
             self.notes.push((what.to_owned(), count));
         }
+    }
+
+    /// The same of what may be a defect of the recording.
+    pub(crate) fn find(&mut self, kind: &'static str, what: &str, count: u64) {
+        if count > 0 {
+            self.findings.push((kind, self.notes.len()));
+        }
+        self.note(what, count);
     }
 }

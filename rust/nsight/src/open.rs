@@ -95,6 +95,7 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Result<Opened> {
     facts.note("works on devices without the call that launched them", unlaunched);
     let communication = communicate(&reports, &processes, &begins, run.world_size);
     said(&communication.counts, &mut facts);
+    without_mpi(&processes, &mut facts);
     facts.untraced.clone_from(&communication.untraced);
     run.groups = communication.groups;
     for (process, calls) in processes.iter_mut().zip(communication.calls) {
@@ -282,19 +283,37 @@ fn communicate(reports: &[Report], processes: &[Process], begins: &Begins, world
 
 /// Says what of MPI is inferred or left out.
 fn said(counts: &Counts, facts: &mut Facts) {
-    facts.note("receives from any source or with any tag, by when messages were sent", counts.wildcard_inferred);
-    facts.note("requests whose completion is not traced: nobody waits for them", counts.request_unseen);
-    facts.note("sends and receives without the other one", counts.message_unmatched);
+    for (kind, what, count) in [
+        (
+            "wildcard_inferred",
+            "receives from any source or with any tag, by when messages were sent",
+            counts.wildcard_inferred,
+        ),
+        ("request_unseen", "requests whose completion is not traced: nobody waits for them", counts.request_unseen),
+        ("message_unmatched", "sends and receives without the other one", counts.message_unmatched),
+        ("report_missing", "sends and receives whose partner has no report", counts.partner_missing),
+        ("size_odd", "receives with less room than what came", counts.size_odd),
+        ("communicator_unknown", "calls on communicators that are not known", counts.communicator_unknown),
+        ("members_unread", "lists of members that cannot be read", counts.members_unread),
+        ("collective_unmatched", "calls of operations that not all members take part in", counts.collective_unmatched),
+        ("root_unknown", "operations whose root is not known", counts.root_unknown),
+    ] {
+        facts.find(kind, what, count);
+    }
     facts.note("messages found by time, since reports begin in the midst of the run", counts.message_aligned);
-    facts.note("sends and receives whose partner has no report", counts.partner_missing);
-    facts.note("receives with less room than what came", counts.size_odd);
     facts.note("order of the two rows of MPI_Sendrecv, of which the second sends", counts.second_sends.into());
-    facts.note("calls on communicators that are not known", counts.communicator_unknown);
     facts.note("processes whose MPI_COMM_WORLD is the handle that no record explains", counts.world_inferred);
-    facts.note("lists of members that cannot be read", counts.members_unread);
-    facts.note("calls of operations that not all members take part in", counts.collective_unmatched);
-    facts.note("operations whose root is not known", counts.root_unknown);
     facts.note("operations on windows, which all processes call equally often", counts.window_inferred);
+}
+
+/// Says how many ranks have no call of MPI, unless that is all of them.
+fn without_mpi(processes: &[Process], facts: &mut Facts) {
+    let has_none = |process: &&Process| process.built.program.calls.is_empty();
+    let count = processes.iter().filter(has_none).count();
+    if count < processes.len() {
+        let what = "ranks without calls of MPI, which others have: nsys profile --trace=mpi,cuda,nvtx";
+        facts.find("mpi_missing", what, count as u64);
+    }
 }
 
 /// What is known of the ranks.
@@ -356,5 +375,6 @@ fn of_reports(reports: &[Report], processes: &[Process], begins: &Begins) -> Fac
         untested,
         untraced: Vec::new(),
         notes: Vec::new(),
+        findings: Vec::new(),
     }
 }

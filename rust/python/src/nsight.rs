@@ -26,6 +26,7 @@ pub(crate) fn facts<'py>(py: Python<'py>, facts: &Facts) -> PyResult<Bound<'py, 
     all.set_item("untested", facts.untested.clone())?;
     all.set_item("untraced", facts.untraced.clone())?;
     all.set_item("notes", facts.notes.clone())?;
+    all.set_item("findings", facts.findings.clone())?;
     Ok(all)
 }
 
