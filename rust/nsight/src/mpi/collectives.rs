@@ -244,7 +244,7 @@ fn shift_of(
         return lists.shift();
     }
     // All begin and end MPI at about one time.
-    let apart = own.iter().zip(others).filter_map(|(end, other)| Some(end.as_ref()? - other.as_ref()?));
+    let apart = own.iter().zip(others).filter_map(|(end, other)| Some(end.as_ref()?.saturating_sub(*other.as_ref()?)));
     let offsets: Vec<i64> = std::iter::once(0).chain(apart).collect();
     lists.agree(&offsets).then_some(0)
 }
