@@ -64,7 +64,8 @@ def inspect(path: str, **clocks: Any) -> tuple[list[dict[str, Any]], dict[str, A
             find(kind, text, 1, [place])
         if trace.nsight:
             for kind, at in trace.nsight["findings"]:
-                find(kind, *trace.nsight["notes"][at], [])
+                text, count = trace.nsight["notes"][at]
+                find(kind, text, count, [])
         with Progress() as progress:
             result = whywait.analyze(trace, progress=progress, census=True, **clocks)
         places, census = _places(result), result.clocks
