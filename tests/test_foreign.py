@@ -99,6 +99,10 @@ EXPORT = 'for f in *.{0}; do nsys export --type=sqlite --include-blobs=true -o "
 OWN = "is NVIDIA's own format, which only nsys reads. Export it: " + EXPORT.format("nsys-rep")
 OLDER = "is an older one of NVIDIA's own formats, which only nsys reads. Export it, with nsys of that age or newer: "
 EXPORTED = "is an export of Nsight Systems that is not read. Export the report to SQLite: " + EXPORT.format("nsys-rep")
+LIKE_EXPORTED = (
+    "is a file of a kind that is not read, in which Nsight Systems exports, too. If it is such an export, export the "
+    "report to SQLite: " + EXPORT.format("nsys-rep")
+)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +117,9 @@ EXPORTED = "is an export of Nsight Systems that is not read. Export the report t
         ("report.0.arrows", EXPORTED),
         ("report.0.jsonl", EXPORTED),
         ("report.0.h5", EXPORTED),
-        ("run.arrow", EXPORTED),
-        ("run.jsonl", EXPORTED),
-        ("run.h5", EXPORTED),
+        ("run.arrow", LIKE_EXPORTED),
+        ("run.jsonl", LIKE_EXPORTED),
+        ("run.h5", LIKE_EXPORTED),
     ],
 )
 def test_the_command_that_exports_reports_is_said(name, words, tmp_path, capsys):

@@ -122,8 +122,14 @@ _KINDS = (
         None,
         re.compile(
             r"((CUPTI_ACTIVITY_KIND|TARGET_INFO|NVTX|MPI)_\w+|StringIds)\.(parquet|arrows?)"
-            r"|.*\.(arrows?|jsonl|h5|hdf5?)"
+            r"|report[\w.]*\.(arrows?|jsonl|h5|hdf5?)"
         ),
+    ),
+    _Kind(
+        "a file of a kind that is not read, in which Nsight Systems exports, too",
+        f"if it is such an export, export the report to SQLite: {_export('nsys-rep')}",
+        None,
+        re.compile(r".*\.(arrows?|jsonl|h5|hdf5?)"),
     ),
     _Kind("a database of ROCm's profilers", _TRACE_OF_GPU, re.compile(_TABLES + rb".*\brocpd_", re.DOTALL)),
     _Kind(
