@@ -14,7 +14,7 @@ const BETWEEN_CLOCKS: i64 = 10_000_000;
 /// A message may have been there for long before it is received, but that is less likely: what this part of the time weighs.
 const FAR: f64 = 0.125;
 /// What the offset of two clocks weighs.
-const OFFSET: f64 = 0.5;
+const OFFSET: f64 = 0.4;
 
 /// By how much two clocks may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
