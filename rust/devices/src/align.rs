@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use crate::kinds::{Flow, Kind};
 
 /// Windows differ by at most this many operations.
-const FURTHEST: i64 = 64;
+pub const FURTHEST: i64 = 64;
 /// Two clocks may differ by this much, ns.
-const BETWEEN_CLOCKS: i64 = 10_000_000;
+pub const BETWEEN_CLOCKS: i64 = 10_000_000;
 
 /// What is compared of an operation.
 #[derive(Debug, Clone, Copy)]

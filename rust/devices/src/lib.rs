@@ -30,6 +30,7 @@ mod regions;
 mod teams;
 mod thread;
 
+pub use align::{BETWEEN_CLOCKS, FURTHEST};
 pub use calls::Calls;
 pub use comm_kernels::CommKernels;
 pub use contexts::Contexts;

@@ -47,7 +47,7 @@ fn of_clocks(clocks: &[(String, Clock)]) -> Begins {
     }
     // Each machine has a clock, and each session that nothing relates to others of its machine has one.
     let mut known: BTreeMap<(&str, Option<usize>), u32> = BTreeMap::new();
-    let mut machines = known.clone();
+    let mut machines = BTreeMap::new();
     for (place, (machine, clock)) in clocks.iter().enumerate() {
         let mut is_separate = false;
         let utc = clock.utc.unwrap_or(0);

@@ -3,14 +3,12 @@
 //! A call that needs another one cannot end before that begins, and ends soon after. Of the shifts of one list against the other
 //! in which no pair contradicts that, the one counts in which least time stays unexplained.
 
+use whywait_devices::{BETWEEN_CLOCKS, FURTHEST};
+
 use super::Side;
 
-/// Windows differ by at most this many operations.
-const FURTHEST: i64 = 64;
 /// So many pairs of a shift are looked at.
 const COMPARED: usize = 4096;
-/// Clocks of one machine that are apart, and clocks of machines at first, differ by at most this much, ns.
-const BETWEEN_CLOCKS: i64 = 10_000_000;
 /// A message may have been there for long before it is received, but that is less likely: what this part of the time weighs.
 const FAR: f64 = 0.125;
 /// What the offset of two clocks weighs.
