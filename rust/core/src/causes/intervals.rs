@@ -7,7 +7,6 @@
 //! *Source*: specification.md#intervals; synchronization intervals: thesis, definitions 5 and 6, equation 4.1;
 //! pre-contention intervals: thesis, definition 9, equations 4.3 to 4.6.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -78,7 +77,7 @@ pub(super) fn measure(
         let own = rest.partition_point(|&key| roles.anchor(key).location == shard.location(i));
         let keys = rest.split_off(..own).unwrap_or_default();
         pass.location(i, keys);
-        let of_others = pass.of_others();
+        let of_others = past::by_callpath(&pass.of_others);
         let of_others_in = |callpath| {
             of_others.binary_search_by_key(&callpath, |&(other, ..)| other).map_or(0, |position| of_others[position].1)
         };
@@ -409,19 +408,6 @@ impl LocationPass<'_> {
                 },
             );
         }
-    }
-
-    /// The call paths in which others spent time for the location, sorted: how much, and who most of it.
-    fn of_others(&self) -> Vec<(CallPathId, i64, LocationId)> {
-        let mut of_others: Vec<(CallPathId, i64, LocationId)> =
-            self.of_others.iter().map(|(&(callpath, owner), &ticks)| (callpath, ticks, owner)).collect();
-        of_others.sort_unstable_by_key(|&(callpath, ticks, owner)| (callpath, Reverse(ticks), owner));
-        of_others.dedup_by(|next, most| {
-            let is_same = next.0 == most.0;
-            most.1 += if is_same { next.1 } else { 0 };
-            is_same
-        });
-        of_others
     }
 
     /// The point of group synchronizations and waits.

@@ -16,6 +16,8 @@
 //!
 //! *Source*: not in the thesis, which has one thread per process; specification.md#costs-of-thread-teams.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use super::points::{Anchor, Place, Position};
@@ -62,6 +64,19 @@ impl FromIterator<(CallPathId, LocationId)> for TimeOfOthers {
         callpaths.sort_unstable();
         Self(callpaths)
     }
+}
+
+/// The call paths in which locations spent ticks, sorted: how many in all, and which location has most of them.
+pub(super) fn by_callpath(ticks: &FxHashMap<(CallPathId, LocationId), i64>) -> Vec<(CallPathId, i64, LocationId)> {
+    let mut all: Vec<(CallPathId, i64, LocationId)> =
+        ticks.iter().map(|(&(callpath, owner), &ticks)| (callpath, ticks, owner)).collect();
+    all.sort_unstable_by_key(|&(callpath, ticks, owner)| (callpath, Reverse(ticks), owner));
+    all.dedup_by(|next, most| {
+        let is_same = next.0 == most.0;
+        most.1 += if is_same { next.1 } else { 0 };
+        is_same
+    });
+    all
 }
 
 /// A thread begins to work, in a team or for itself.

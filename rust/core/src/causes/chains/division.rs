@@ -3,8 +3,6 @@
 //! An N-to-N operation or a barrier ties all of its members; others tie two of which one waited for the other. An operation that
 //! only one chain passes ends nothing: nobody waited for it.
 
-use std::cmp::Reverse;
-
 use rustc_hash::FxHashMap;
 
 use super::links::{self, Links, Node, Tie};
@@ -12,7 +10,7 @@ use super::places::Stretch;
 use super::profile::{self, Profile, Profiles};
 use super::segments::Segment;
 use crate::Result;
-use crate::causes::CostModel;
+use crate::causes::{CostModel, past};
 use crate::ids::{CallPathId, InstanceId, LocationId};
 use crate::parallel::per_shard::PerShard;
 use crate::trace::Trace;
@@ -160,13 +158,13 @@ impl Chains {
         // What only one of the two recorded is no excess.
         let other = other.part(j, if tied.is_none() { own.since } else { i64::MIN }, profiles);
         let completion = (other.since - own.since).max(0);
-        let of_waiter = own.work();
+        let of_waiter = past::by_callpath(&own.profile.work);
         let delay = |(callpath, ticks, location): (CallPathId, i64, LocationId)| {
             let position = of_waiter.binary_search_by_key(&callpath, |&(callpath, ..)| callpath);
             let waiter_ticks = position.map_or(0, |position| of_waiter[position].1);
             (ticks > waiter_ticks).then_some(Delay { location, callpath, ticks, waiter_ticks })
         };
-        let delays: Vec<Delay> = other.work().into_iter().filter_map(delay).collect();
+        let delays: Vec<Delay> = past::by_callpath(&other.profile.work).into_iter().filter_map(delay).collect();
         let excess: i64 = delays.iter().map(|delay| delay.ticks - delay.waiter_ticks).sum();
         let waiting = other.kernels.iter().map(|&(_, ticks)| ticks).sum::<i64>() + other.profile.waiting;
         Some(Division {
@@ -304,20 +302,5 @@ impl<'a> Walk<'a> {
             }
         }
         part
-    }
-}
-
-impl Part {
-    /// For each call path its ticks, and the location with the most of them; sorted.
-    fn work(&self) -> Vec<(CallPathId, i64, LocationId)> {
-        let work = self.profile.work.iter();
-        let mut work: Vec<_> = work.map(|(&(callpath, location), &ticks)| (callpath, ticks, location)).collect();
-        work.sort_unstable_by_key(|&(callpath, ticks, location)| (callpath, Reverse(ticks), location));
-        work.dedup_by(|next, most| {
-            let is_same = next.0 == most.0;
-            most.1 += if is_same { next.1 } else { 0 };
-            is_same
-        });
-        work
     }
 }
